@@ -1,0 +1,56 @@
+"""Ball arithmetic at the door: exact rationals go in, outward bounds come out.
+
+A ball is a number with a proven error radius (Arb, through python-flint). The precision in python-flint is one setting
+for the whole process, so whoever computes holds `precision`, which is also a lock: another thread can then neither
+lower it half-way nor leave it changed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+
+from flint import arb, ctx, fmpq
+
+from parco.errors import InternalError
+
+__all__ = ["arb", "ball", "lower", "precision", "upper"]
+
+_LOCK = threading.RLock()
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Within the block balls carry `bits` bits, and no other thread computes with balls."""
+    with _LOCK:
+        before = ctx.prec
+        ctx.prec = bits
+        try:
+            yield
+        finally:
+            ctx.prec = before
+
+
+def ball(value: Fraction | int) -> arb:
+    """A ball that contains `value`, as small as the current precision allows."""
+    value = Fraction(value)
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def upper(value: arb) -> Fraction:
+    """A rational at least as large as every number in the ball; raises InternalError for a ball without a bound."""
+    return _rational(value.upper())
+
+
+def lower(value: arb) -> Fraction:
+    """A rational at most as large as every number in the ball; raises InternalError for a ball without a bound."""
+    return _rational(value.lower())
+
+
+def _rational(exact: arb) -> Fraction:
+    if not exact.is_finite():
+        raise InternalError("a bound could not be computed: the ball has no finite end")
+    mantissa, exponent = exact.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)

@@ -1,0 +1,146 @@
+"""Budgets as exact integers: a measure is an account's currency, a cost an amount of it.
+
+A cost counts 10^-15 of its measure in a signed 64-bit integer, so at most 9,223; a delta counts 10^-18. What was
+charged is rounded up, a cap down, and what a user asks for is a ceiling, so it is rounded down as well.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+
+from parco.errors import RequestError
+
+__all__ = [
+    "COST_UNIT",
+    "DELTA_UNIT",
+    "UNITS_MAX",
+    "Cost",
+    "Measure",
+    "decimal_text",
+    "delta_units_floor",
+    "exact",
+    "significant_text",
+    "units_ceil",
+    "units_floor",
+]
+
+COST_UNIT = Fraction(1, 10**15)
+DELTA_UNIT = Fraction(1, 10**18)
+UNITS_MAX = 2**63 - 1
+
+# Longer text is refused before it is read: Fraction("1e-1000000000") alone would fill the memory.
+_TEXT_LENGTH_MAX = 64
+_EXPONENT_MAX = 400
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+class Measure(StrEnum):
+    """The currency of an account, fixed at signing (mathematics.md, "Costs")."""
+
+    GDP = "gdp"
+    """Gaussian differential privacy; a cost is mu squared, and adds up under adaptive choices."""
+    PURE = "pure"
+    """Pure differential privacy; a cost is epsilon."""
+
+
+@dataclass(frozen=True, order=True)
+class Cost:
+    """An exact amount: `units` counts 10^-15 of the measure, 0 <= units < 2^63."""
+
+    units: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.units <= UNITS_MAX:
+            raise RequestError(f"a cost lies between 0 and {decimal_text(UNITS_MAX * COST_UNIT)}")
+
+    @property
+    def value(self) -> Fraction:
+        """The amount in its measure."""
+        return self.units * COST_UNIT
+
+    def __str__(self) -> str:
+        return decimal_text(self.value)
+
+
+def units_ceil(value: Fraction) -> int:
+    """The least number of 10^-15 that is at least `value`: for what is charged."""
+    return math.ceil(value / COST_UNIT)
+
+
+def units_floor(value: Fraction) -> int:
+    """The largest number of 10^-15 that is at most `value`: for caps, and for what a user asks to spend at most."""
+    return math.floor(value / COST_UNIT)
+
+
+def delta_units_floor(value: Fraction) -> int:
+    """The largest number of 10^-18 that is at most `value`."""
+    return math.floor(value / DELTA_UNIT)
+
+
+def exact(value: object, name: str) -> Fraction:
+    """For every decimal text, "p/q" text, int, Fraction, Decimal or finite float, returns the number it shows.
+
+    A float is taken by its shortest decimal text: 0.1 is 1/10. Raises RequestError, naming `name`, for anything else,
+    bool, NaN and infinities included, and for text over 64 characters or exponents beyond 400.
+    """
+    if isinstance(value, Fraction) or (isinstance(value, int) and not isinstance(value, bool)):
+        return Fraction(value)
+    if not isinstance(value, float | str | Decimal):
+        raise RequestError(f"{name}: give a number as decimal text such as \"0.05\" or \"1/3\"")
+    text = str(value).strip()
+    if len(text) > _TEXT_LENGTH_MAX:
+        raise RequestError(f"{name}: a number has at most {_TEXT_LENGTH_MAX} characters")
+    top, slash, bottom = text.partition("/")
+    numerator = _decimal(top, name)
+    denominator = _decimal(bottom, name) if slash else Fraction(1)
+    if denominator == 0:
+        raise RequestError(f"{name}: the denominator is zero")
+    return numerator / denominator
+
+
+def decimal_text(value: Fraction) -> str:
+    """The exact decimal text of a fraction whose denominator divides a power of ten; raises RequestError otherwise."""
+    places = _places(value.denominator)
+    if places is None:
+        raise RequestError(f"{value} has no finite decimal text")
+    scaled = abs(value.numerator) * 10**places // value.denominator
+    digits = str(scaled).rjust(places + 1, "0")
+    whole, part = digits[: len(digits) - places], digits[len(digits) - places :]
+    sign = "-" if value < 0 else ""
+    return f"{sign}{whole}.{part}" if places else f"{sign}{whole}"
+
+
+def significant_text(value: Fraction, digits: int, *, up: bool) -> str:
+    """Decimal text with at most `digits` significant digits, rounded towards plus (`up`) or minus infinity."""
+    if value == 0:
+        return "0"
+    exponent = math.floor(math.log10(abs(value.numerator)) - math.log10(value.denominator)) + 1 - digits
+    step = Fraction(10) ** exponent
+    rounded = (math.ceil if up else math.floor)(value / step) * step
+    if exponent < -30 or exponent > 30:
+        return f"{Decimal(rounded.numerator) / Decimal(rounded.denominator):.{digits - 1}e}"
+    return decimal_text(rounded)
+
+
+def _decimal(text: str, name: str) -> Fraction:
+    if not _DECIMAL.fullmatch(text):
+        raise RequestError(f"{name}: give a finite number as decimal text such as \"0.05\" or \"1/3\"")
+    number = Decimal(text)
+    if number and abs(number.adjusted()) > _EXPONENT_MAX:
+        raise RequestError(f"{name}: exponents beyond {_EXPONENT_MAX} are refused")
+    return Fraction(number)
+
+
+def _places(denominator: int) -> int | None:
+    """The number of decimal places a fraction with this denominator needs, or None when no number suffices."""
+    twos = (denominator & -denominator).bit_length() - 1
+    rest, fives = denominator >> twos, 0
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    return max(twos, fives) if rest == 1 else None
