@@ -1,0 +1,65 @@
+"""parco publishes statistics about people, again and again, under one contract, and can always show what that cost.
+
+import parco
+contract = parco.Contract.read("contract.toml")
+parco.sign(contract, ledger="purchases.ledger")
+with parco.Session(contract, data="purchases.csv", ledger="purchases.ledger") as s:
+    print(s.count(by="month", cost="0.05").table())
+"""
+
+from parco.contract import Contract
+from parco.errors import (
+    BudgetError,
+    BusyError,
+    ContractChangedError,
+    ContractError,
+    DataError,
+    ForfeitedError,
+    InternalError,
+    KeyReuseError,
+    LedgerFormatError,
+    NotSignedError,
+    ParcoError,
+    QuestionError,
+    RequestError,
+    SharperError,
+    StorageError,
+    VerificationError,
+)
+from parco.measure import Cost, Measure
+from parco.queries.plan import Plan
+from parco.queries.query import Query
+from parco.session.receipt import Receipt
+from parco.session.release import Answer, Release, Row
+from parco.session.session import Session
+from parco.session.signing import sign
+
+__all__ = [
+    "Answer",
+    "BudgetError",
+    "BusyError",
+    "Contract",
+    "ContractChangedError",
+    "ContractError",
+    "Cost",
+    "DataError",
+    "ForfeitedError",
+    "InternalError",
+    "KeyReuseError",
+    "LedgerFormatError",
+    "Measure",
+    "NotSignedError",
+    "ParcoError",
+    "Plan",
+    "QuestionError",
+    "Query",
+    "Receipt",
+    "Release",
+    "RequestError",
+    "Row",
+    "Session",
+    "SharperError",
+    "StorageError",
+    "VerificationError",
+    "sign",
+]

@@ -34,7 +34,9 @@ def decode(data: bytes) -> Any:  # noqa: ANN401 - a JSON tree
     except (ValueError, RecursionError, InternalError):
         canonical = False
     if not canonical:
-        raise VerificationError("stored bytes are not in canonical form: the file was written or changed by other means")
+        raise VerificationError(
+            "stored bytes are not in canonical form: the file was written or changed by other means"
+        )
     return value
 
 

@@ -21,14 +21,19 @@ __all__ = [
     "DELTA_UNIT",
     "UNITS_MAX",
     "Cost",
+    "Exactable",
     "Measure",
     "decimal_text",
     "delta_units_floor",
     "exact",
+    "exact_text",
     "significant_text",
     "units_ceil",
     "units_floor",
 ]
+
+Exactable = str | int | float | Decimal | Fraction
+"""What `exact` takes for a number."""
 
 COST_UNIT = Fraction(1, 10**15)
 DELTA_UNIT = Fraction(1, 10**18)
@@ -92,7 +97,7 @@ def exact(value: object, name: str) -> Fraction:
     if isinstance(value, Fraction) or (isinstance(value, int) and not isinstance(value, bool)):
         return Fraction(value)
     if not isinstance(value, float | str | Decimal):
-        raise RequestError(f"{name}: give a number as decimal text such as \"0.05\" or \"1/3\"")
+        raise RequestError(f'{name}: give a number as decimal text such as "0.05" or "1/3"')
     text = str(value).strip()
     if len(text) > _TEXT_LENGTH_MAX:
         raise RequestError(f"{name}: a number has at most {_TEXT_LENGTH_MAX} characters")
@@ -116,6 +121,11 @@ def decimal_text(value: Fraction) -> str:
     return f"{sign}{whole}.{part}" if places else f"{sign}{whole}"
 
 
+def exact_text(value: Fraction) -> str:
+    """The exact text of any fraction: a decimal where a finite one exists, otherwise p/q."""
+    return str(value) if _places(value.denominator) is None else decimal_text(value)
+
+
 def significant_text(value: Fraction, digits: int, *, up: bool) -> str:
     """Decimal text with at most `digits` significant digits, rounded towards plus (`up`) or minus infinity."""
     if value == 0:
@@ -130,7 +140,7 @@ def significant_text(value: Fraction, digits: int, *, up: bool) -> str:
 
 def _decimal(text: str, name: str) -> Fraction:
     if not _DECIMAL.fullmatch(text):
-        raise RequestError(f"{name}: give a finite number as decimal text such as \"0.05\" or \"1/3\"")
+        raise RequestError(f'{name}: give a finite number as decimal text such as "0.05" or "1/3"')
     number = Decimal(text)
     if number and abs(number.adjusted()) > _EXPONENT_MAX:
         raise RequestError(f"{name}: exponents beyond {_EXPONENT_MAX} are refused")

@@ -1,0 +1,82 @@
+"""A first contract for a file: names, and types where the file's own schema states them. It never looks at values."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from parco.contract import BLANK
+from parco.engines.source import Kind, Source, read_source
+from parco.errors import DataError
+
+__all__ = ["first_contract"]
+
+_HEAD = """\
+# A parco contract. Write down what you know without looking at this data; `parco check` lists what is still blank.
+format = 1
+name = {name}
+purpose = "{blank}"             # what the statistics are for, in a sentence
+unprotected = "none"            # quantities published exactly, such as ["number of rows"]; they are not protected
+
+[data]
+name = {name}                   # the account's name: all contracts on this data set share it
+source = {source}
+version = "1"                   # your label for the state of the data; a new label is a new access
+
+[unit]
+column = {unit}                 # whose privacy is protected: all rows with one value here
+neighbours = "add-or-remove"
+groups = "{blank}"              # a unit counts in at most this many groups of one question (a whole number)
+rows = "{blank}"                # and with at most this many rows in each group (a whole number)
+
+[budget]
+measure = "gdp"                 # or "pure" (then leave out delta)
+epsilon = "{blank}"             # the most that all releases together may cost
+delta = "{blank}"               # such as "1e-6": well below one over the number of units
+"""
+
+_FIELDS: dict[Kind, tuple[str, ...]] = {
+    Kind.INTEGER: ('type = "integer"', "lower", "upper"),
+    Kind.DECIMAL: ('type = "decimal"', "lattice", "lower", "upper"),
+    Kind.DOUBLE: ('type = "decimal"', "lattice", "lower", "upper"),
+    Kind.TEXT: ('type = "text"', "keys"),
+    Kind.DATE: ('type = "date"',),
+    Kind.UNTYPED: ("type",),
+}
+_HELP = """
+# A column needs, by its type:
+#   integer   lower, upper (and keys = [1, 2], to group by it)
+#   decimal   lattice (such as "0.01"), lower, upper: multiples of the lattice
+#   text      keys = ["a", "b"]: all others are dropped
+#   date      nothing; to group by months, add
+#             [bins.month]
+#             column = "…"
+#             every = "month"
+#             first = "2024-01"
+#             last = "2024-12"
+# Columns that no question needs can be left out.
+"""
+
+
+def first_contract(path: Path, unit: str) -> str:
+    """For every CSV or Parquet file with a column `unit`, returns the TOML text of a contract with blanks to fill in."""
+    source = read_source(path)
+    if source.position(unit) is None:
+        raise DataError(f"the data has no column {unit!r}: --unit names the column that says whose row it is")
+    name = json.dumps(path.stem, ensure_ascii=False)
+    head = _HEAD.format(name=name, source=_text(path.name), unit=_text(unit), blank=BLANK)
+    columns = [_column(source, place) for place, name in enumerate(source.names) if place != source.position(unit)]
+    return head + _HELP + "".join(columns)
+
+
+def _column(source: Source, place: int) -> str:
+    title = f"\n[columns.{_text(source.names[place])}]\n"
+    fields = _FIELDS.get(source.kinds[place])
+    if fields is None:
+        return f"\n# column {_text(source.names[place])} is stored as a type that parco does not read\n"
+    return title + "".join(f"{field}\n" if "=" in field else f'{field} = "{BLANK}"\n' for field in fields)
+
+
+def _text(text: str) -> str:
+    """A TOML basic string: JSON's escapes are a subset of TOML's."""
+    return json.dumps(text, ensure_ascii=False)

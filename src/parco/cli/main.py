@@ -1,0 +1,221 @@
+"""`parco`: every command, its options and examples; errors become one line and an exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+from rich.console import Console
+
+from parco.cli import show
+from parco.cli.progress import progress_after_a_second
+from parco.contract import Contract
+from parco.errors import InternalError, ParcoError
+from parco.session.session import How
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    name="parco",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    help="Publish statistics about people, again and again, under one privacy contract, and always show what it cost.",
+)
+
+_OUT = Console(highlight=False, emoji=False)
+_INTERRUPTED = 130
+
+ContractPath = Annotated[Path, typer.Argument(help="The contract, a TOML file.", show_default=False)]
+LedgerOption = Annotated[
+    Path | None, typer.Option("--ledger", help="The ledger's file [default: <name>.ledger beside the contract].")
+]
+ActorOption = Annotated[str | None, typer.Option("--actor", help="Who asks [default: the login name].")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; numbers are exact decimal text.")]
+
+
+@app.command(
+    epilog="Example:  `parco init purchases.csv --unit customer > contract.toml`",
+)
+def init(
+    data: Annotated[Path, typer.Argument(help="A CSV or Parquet file.", show_default=False)],
+    unit: Annotated[str, typer.Option("--unit", help="The column that says whose row it is.")],
+) -> None:
+    """Write a first contract for a file: names, and types where its schema states them; blanks say FILL IN.
+
+    Only names and types are read, never a value.
+    """
+    from parco.cli.init import first_contract
+
+    sys.stdout.write(first_contract(data, unit))
+
+
+@app.command(epilog="Example:  `parco check contract.toml`")
+def check(
+    contract: ContractPath,
+    data: Annotated[Path | None, typer.Option("--data", help="Also check the names and types of this file.")] = None,
+) -> None:
+    """Check a contract, list its blanks and faults, and say what it promises. Costs nothing, reads no values."""
+    from parco.engines.source import check as check_source
+    from parco.engines.source import read_source
+
+    agreed = Contract.read(contract)
+    _OUT.print(show.contract_table(agreed))
+    source = data if data is not None else agreed.source_path
+    if data is not None or (source is not None and source.exists()):
+        check_source(agreed, read_source(str(source)), list(agreed.columns))
+        _OUT.print(show.plain(f"The names and types of {source} fit the contract."))
+    else:
+        _OUT.print("No data file was checked: the contract names none, or it is not here.")
+
+
+@app.command(epilog="Example:  `parco sign contract.toml --ledger purchases.ledger --actor ana`")
+def sign(contract: ContractPath, ledger: LedgerOption = None, actor: ActorOption = None) -> None:
+    """Sign a contract: the ledger's first entry, with its account and cap, and the data set's secret.
+
+    Signing the same contract again changes nothing.
+    """
+    from parco.session.session import default_ledger
+    from parco.session.signing import sign as sign_contract
+
+    agreed = Contract.read(contract)
+    path = default_ledger(agreed) if ledger is None else ledger
+    signed = sign_contract(agreed, ledger=path, actor=actor)
+    _OUT.print(show.contract_table(agreed))
+    _OUT.print(
+        show.plain(f"Signed on {path}, entry {signed.position}. Keep this file: it holds the budget and a secret.")
+    )
+
+
+@app.command(
+    epilog="""Examples:
+
+`parco release contract.toml count --by month --cost 0.05`
+
+`parco release contract.toml sum dollars --by month --error 500 --dry-run`
+
+`parco release contract.toml count_units --json`
+""",
+)
+def release(  # noqa: PLR0913 - each option of the command is a parameter
+    contract: ContractPath,
+    statistic: Annotated[str, typer.Argument(help="count, count_units or sum.", show_default=False)],
+    *,
+    column: Annotated[str | None, typer.Argument(help="The column to sum.", show_default=False)] = None,
+    by: Annotated[list[str] | None, typer.Option("--by", help="A grouping; repeat for several.")] = None,
+    cost: Annotated[str | None, typer.Option("--cost", help="The most to spend, such as 0.05 or 1/3.")] = None,
+    error: Annotated[str | None, typer.Option("--error", help="The half-width each interval must reach.")] = None,
+    confidence: Annotated[str | None, typer.Option("--confidence", help="Of the intervals [default: 0.95].")] = None,
+    data: Annotated[Path | None, typer.Option("--data", help="[default: the contract's source]")] = None,
+    ledger: LedgerOption = None,
+    version: Annotated[str | None, typer.Option("--version", help="Your label for the state of the data.")] = None,
+    actor: ActorOption = None,
+    key: Annotated[str | None, typer.Option("--key", help="An idempotency key: it never pays twice.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Pay again, even where an answer is stored.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost; spend nothing.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Release a statistic, charged before the data is read; what is stored already is free.
+
+    Without --cost or --error it spends the contract's default share of the budget.
+    """
+    from parco.session.session import Session
+
+    with progress_after_a_second() as progress:
+        session = Session(
+            Contract.read(contract), data=data, ledger=ledger, actor=actor, version=version, progress=progress
+        )
+        asked: How = {
+            "by": by or (),
+            "cost": cost,
+            "error": error,
+            "confidence": confidence,
+            "fresh": fresh,
+            "key": key,
+        }
+        if dry_run:
+            plan = session.plan.ask(statistic, column, **asked)
+        else:
+            released = session.ask(statistic, column, **asked)
+    if dry_run:
+        _print_json(plan.record()) if as_json else _OUT.print(show.plain(plan))
+    elif as_json:
+        _print_json(released.record())
+    else:
+        show.show_release(_OUT, released)
+
+
+@app.command(epilog="Example:  `parco budget --ledger purchases.ledger --json`")
+def budget(
+    ledger: Annotated[Path, typer.Option("--ledger", help="The ledger's file.", show_default=False)],
+    as_json: JsonOption = False,
+) -> None:
+    """Show each account: cap, spent, reserved, remaining."""
+    from parco.stores.sqlite import SqliteStore
+
+    accounts = SqliteStore.open(ledger).accounts()
+    if as_json:
+        _print_json({"accounts": show.account_records(accounts)})
+    else:
+        _OUT.print(show.accounts_table(accounts))
+
+
+@app.command(epilog="Example:  `parco history --ledger purchases.ledger`")
+def history(
+    ledger: Annotated[Path, typer.Option("--ledger", help="The ledger's file.", show_default=False)],
+    as_json: JsonOption = False,
+) -> None:
+    """Show all signings and releases, in the order of the ledger."""
+    from parco.stores.sqlite import SqliteStore
+
+    store = SqliteStore.open(ledger)
+    records = show.history_records(store.history(), store.repeats())
+    if as_json:
+        _print_json({"history": records})
+    else:
+        _OUT.print(show.history_table(records))
+
+
+@app.command(epilog="Example:  `parco demo --dir /tmp/parco-demo`; run it twice: the second run is free")
+def demo(
+    folder: Annotated[Path, typer.Option("--dir", help="Where the demo's files go.")] = Path("parco-demo"),
+) -> None:
+    """Publish real statistics from real purchases (CDNOW, 1997-98), and see what they cost.
+
+    Needs the extra: `pip install "parco[demo]"`.
+    """
+    from parco.cli.demo import run_demo
+
+    run_demo(_OUT, folder)
+
+
+def run() -> None:
+    """The program: exit codes 0, 2 request, 3 budget, 4 verification, 5 the machine's, 70 internal."""
+    sys.exit(_code())
+
+
+def _code() -> int:
+    errors = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
+    try:
+        app(standalone_mode=False)
+    except ParcoError as error:
+        errors.print(show.plain_lines(f"parco: {error}"))
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the outermost door: no traceback, its text could hold a private value
+        errors.print(f"parco: internal error ({type(error).__name__}); please report it")
+        return InternalError.exit_code
+    return 0
+
+
+def _print_json(record: object) -> None:
+    sys.stdout.write(json.dumps(record, ensure_ascii=False, indent=2) + "\n")

@@ -1,0 +1,199 @@
+"""What a terminal shows: tables, bars, budgets. Control characters in names from files and ledgers are escaped."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from rich.bar import Bar
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from parco.contract import Contract, DateColumn, TextColumn
+from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
+from parco.session.release import Answer, Release
+
+if TYPE_CHECKING:
+    from parco.stores.records import AccountRow, HistoryRow
+
+__all__ = [
+    "account_records",
+    "accounts_table",
+    "answer_table",
+    "bars",
+    "contract_table",
+    "history_records",
+    "history_table",
+    "plain",
+    "show_release",
+]
+
+_BAR_WIDTH = 40
+
+
+def plain(text: object) -> Text:
+    """Text as it may safely reach a terminal: no markup, and control or direction characters as escapes."""
+    shown = (
+        character if unicodedata.category(character) not in ("Cc", "Cf") else f"\\u{ord(character):04x}"
+        for character in str(text)
+    )
+    return Text("".join(shown))
+
+
+def answer_table(answer: Answer, title: str | None = None) -> Table:
+    """The cells with their intervals."""
+    table = Table(title=plain(title) if title else None, title_justify="left")
+    for name in answer.by:
+        table.add_column(plain(name))
+    for name in ("value", "lower", "upper"):
+        table.add_column(name, justify="right")
+    for row in answer:
+        table.add_row(*(plain(key) for key in row.keys), *(_amount(part) for part in (row.value, row.lower, row.upper)))
+    return table
+
+
+def bars(answer: Answer, title: str) -> Table:
+    """A horizontal bar for each cell; noise can make a value negative, which is an empty bar."""
+    top = max((row.value for row in answer), default=Fraction(0))
+    table = Table(title=plain(title), title_justify="left", box=None, show_header=False)
+    for row in answer:
+        length = float(max(row.value, Fraction(0)) / top) if top > 0 else 0.0
+        bar: RenderableType = Bar(1.0, 0.0, length, width=_BAR_WIDTH, color="cyan")
+        table.add_row(*(plain(key) for key in row.keys), bar, _amount(row.value))
+    return table
+
+
+def show_release(console: Console, release: Release[Answer]) -> None:
+    """The answer, its receipt, and what may be claimed since."""
+    console.print(answer_table(release.value, release.receipt.question))
+    level = f"{float(release.value.confidence):.6g}"
+    console.print(f"Each interval covers the exact value with probability {level} or more; it is about noise only.")
+    console.print(plain_lines(str(release.receipt)))
+    if release.repeat:
+        console.print(f"Served from the ledger: this access cost 0, and {decimal_text(release.remaining)} remain.")
+    for claim in release.receipt.claims():
+        console.print(Text("• ").append_text(plain(claim.in_words())))
+
+
+def plain_lines(text: str) -> Text:
+    """Several lines of `plain` text."""
+    return Text("\n").join(plain(line) for line in text.splitlines())
+
+
+def account_records(accounts: Iterable[AccountRow]) -> list[dict[str, str]]:
+    """Accounts as `parco budget --json` prints them: exact decimal text."""
+    return [
+        {
+            "account": row.name,
+            "measure": row.measure.value,
+            "cap": _cost(row.cap),
+            "spent": _cost(row.spent),
+            "reserved": _cost(row.reserved),
+            "remaining": _cost(row.remaining),
+            "delta_cap": decimal_text(row.delta_cap * DELTA_UNIT),
+            "delta_spent": decimal_text(row.delta_spent * DELTA_UNIT),
+        }
+        for row in accounts
+    ]
+
+
+def accounts_table(accounts: Iterable[AccountRow]) -> Table:
+    """One line an account, with how much of the cap is used."""
+    table = Table()
+    for name in ("account", "measure", "cap", "spent", "reserved", "remaining", "used"):
+        table.add_column(name, justify="left" if name in ("account", "measure", "used") else "right")
+    for row, record in zip(accounts := list(accounts), account_records(accounts), strict=True):
+        shown = [plain(record[name]) for name in ("account", "measure", "cap", "spent", "reserved", "remaining")]
+        table.add_row(*shown, Bar(float(row.cap), 0.0, float(row.spent + row.reserved), width=20, color="cyan"))
+    return table
+
+
+def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> list[dict[str, object]]:
+    """The ledger's signings and releases as `parco history --json` prints them."""
+    return [
+        {
+            "entry": row.seq,
+            "time": datetime.fromtimestamp(row.time, UTC).isoformat(),
+            "actor": row.actor,
+            "state": row.state,
+            "contract": row.contract,
+            "question": None if row.question is None else json.loads(row.question),
+            "fresh": row.fresh,
+            "private": row.private,
+            "cost": _cost(sum(charge.cost for charge in row.charges)),
+            "mechanism": None if row.mechanism is None else row.mechanism.kind,
+            "scale": None if row.mechanism is None else str(row.mechanism.scale),
+            "cells": row.cells,
+            "repeats": repeats.get(row.seq, 0),
+        }
+        for row in history
+    ]
+
+
+def history_table(records: Sequence[dict[str, object]]) -> Table:
+    """One line a signing or release, in the order of the ledger."""
+    table = Table()
+    for name in ("entry", "time", "actor", "what", "state", "cost", "repeats"):
+        table.add_column(name, justify="right" if name in ("entry", "cost", "repeats") else "left")
+    for record in records:
+        state = f"{record['state']}{', fresh' if record['fresh'] else ''}{'' if record['private'] else ', NOT PRIVATE'}"
+        cells = (record["entry"], record["time"], record["actor"] or "(erased)", _what(record), state)
+        table.add_row(*(plain(cell) for cell in cells), plain(record["cost"]), plain(record["repeats"]))
+    return table
+
+
+def contract_table(contract: Contract) -> Table:
+    """What a contract promises, in a few lines."""
+    unit, budget = contract.unit, contract.budget
+    table = Table(title=plain(contract.name), title_justify="left", show_header=False)
+    amount = f"{decimal_text(budget.cap_units * COST_UNIT)} of {budget.measure}"
+    asked = "" if budget.epsilon is None else f" (epsilon {budget.epsilon}, delta {float(budget.delta):g})"
+    lines = [
+        ("purpose", contract.purpose),
+        ("protected", f"one {unit.column}: all its rows ({unit.neighbours})"),
+        ("at most", f"{unit.groups} groups of a question, {unit.rows} rows in each"),
+        ("not protected", contract.unprotected if contract.unprotected == "none" else ", ".join(contract.unprotected)),
+        ("budget", amount + asked),
+        ("data", f"{contract.data.name}, version {contract.data.version}"),
+        ("sums of", ", ".join(name for name in contract.columns if contract.numeric(name)) or "nothing"),
+        ("groups by", ", ".join(_groupings(contract)) or "nothing"),
+        ("digest", contract.digest),
+    ]
+    for name, value in lines:
+        table.add_row(name, plain(value))
+    return table
+
+
+def _groupings(contract: Contract) -> list[str]:
+    names = [*contract.bins, *(name for name, column in contract.columns.items() if not isinstance(column, DateColumn))]
+    return [
+        f"{name} ({len(keys)} {'keys' if isinstance(contract.columns.get(name), TextColumn) else 'groups'})"
+        for name in names
+        if (keys := contract.keys(name)) is not None
+    ]
+
+
+def _what(record: dict[str, object]) -> str:
+    question = record["question"]
+    if record["state"] == "open":
+        return f"sign {record['contract']}"
+    if not isinstance(question, dict):
+        return "(erased)"
+    column = f" {question['column']['name']}" if question["column"] else ""
+    by = ", ".join(group["name"] for group in question["by"])
+    return f"{question['statistic']}{column}{f' by {by}' if by else ''} (version {question['version']})"
+
+
+def _amount(value: Fraction) -> str:
+    """Exact decimal text with thousands apart."""
+    whole, point, part = decimal_text(value).partition(".")
+    return f"{int(whole):,}".rjust(len(whole)) + point + part if whole != "-0" else f"-0{point}{part}"
+
+
+def _cost(units: int) -> str:
+    return decimal_text(units * COST_UNIT)

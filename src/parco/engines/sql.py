@@ -1,0 +1,204 @@
+"""A plan as one SQL statement: a sqlglot tree that bounds each unit before anything is aggregated.
+
+    source_rows   unit, cell, value     declared keys only; values clamped and on the lattice, as integers
+    kept_rows     at most R rows of a unit in a cell       (sums only: a count need not choose)
+    unit_cells    unit, cell, amount    what the unit puts into the cell
+    kept_cells    at most K cells of a unit
+    result        cell, sum of amounts
+
+Which rows and cells a unit keeps depends on its own rows and on the data set's secret: the order is that of a keyed
+hash of unit, cell, value and occurrence, never of position, so shuffling the file changes nothing. Every expression
+is total: no value can raise. Names and literals are nodes of the tree; no text is ever put together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp, parse_one
+
+from parco.contract import IntegerColumn
+from parco.engines.source import Kind
+from parco.measure import decimal_text
+from parco.queries.query import Query, Statistic
+
+__all__ = ["StoredColumn", "statement"]
+
+# Values are read with twelve decimal places (the contract allows no finer lattice) in 38 digits, as all engines have.
+_PLACES = 12
+_READ_STEP = Fraction(1, 10**_PLACES)
+
+_READ = "TRY_CAST(:x AS DECIMAL(38, 12))"
+_IS_WHOLE = f"{_READ} IS NULL OR {_READ} = FLOOR({_READ})"
+_WHOLE = f"CASE WHEN {_IS_WHOLE} THEN TRY_CAST({_READ} AS BIGINT) END"
+
+# The offset from the lower bound is taken apart into whole and fraction, since the product would not fit 38 digits.
+# Adding half a step and dividing whole numbers rounds halves upwards, the same on every engine.
+_CLAMPED = f"LEAST(GREATEST({_READ}, :low), :high) - :low"
+_OFFSET = f"(CAST(FLOOR({_CLAMPED}) AS HUGEINT) * :unit + CAST(({_CLAMPED} - FLOOR({_CLAMPED})) * :unit AS HUGEINT))"
+# What DECIMAL cannot hold and DOUBLE can lies beyond any bound (10^18), infinities included: it is clamped.
+_EXACT_STEPS = (
+    f"CASE WHEN NOT {_READ} IS NULL THEN"
+    f" CASE WHEN :valid THEN CAST(:low_steps + (2 * {_OFFSET} + :width) // (2 * :width) AS BIGINT) END"
+    " WHEN TRY_CAST(:x AS DOUBLE) IS NULL OR ISNAN(TRY_CAST(:x AS DOUBLE)) THEN NULL"
+    " WHEN TRY_CAST(:x AS DOUBLE) > 0 THEN :high_steps ELSE :low_steps END"
+)
+_DOUBLE_STEPS = (
+    "CASE WHEN :x IS NULL OR ISNAN(:x) THEN NULL ELSE"
+    " LEAST(GREATEST(CAST(FLOOR(LEAST(GREATEST(CAST(:x AS DOUBLE), CAST(:low AS DOUBLE)), CAST(:high AS DOUBLE))"
+    " / CAST(:step AS DOUBLE) + CAST(0.5 AS DOUBLE)) AS BIGINT), :low_steps), :high_steps) END"
+)
+_MONTH = (
+    "CAST(EXTRACT(YEAR FROM TRY_CAST(:day AS DATE)) * 12 + EXTRACT(MONTH FROM TRY_CAST(:day AS DATE)) - 1 - :first"
+    " AS BIGINT)"
+)
+_ROW_RANK = (
+    "ROW_NUMBER() OVER (PARTITION BY unit, cell"
+    " ORDER BY MD5(CONCAT_WS('|', :key, unit, cell, value, occurrence)), value, occurrence)"
+)
+_CELL_RANK = "ROW_NUMBER() OVER (PARTITION BY unit ORDER BY MD5(CONCAT_WS('|', :key, unit, cell)), cell)"
+# `place - 1 < limit` and not `place <= limit`: DuckDB turns the latter into a top-N that is twice as slow.
+_KEPT = "place - 1 < :limit"
+
+
+@dataclass(frozen=True)
+class StoredColumn:
+    """A column as SQL reaches it, and what is stored there."""
+
+    expression: exp.Expression
+    kind: Kind
+
+
+def statement(query: Query, columns: dict[str, StoredColumn], *, relation: exp.Expression, secret: bytes) -> exp.Select:
+    """For every question, returns the statement whose rows are (cell, exact integer in lattice steps).
+
+    `columns` maps the unit and each stored column the question uses; `relation` is what FROM names. A cell without
+    rows is absent from the result: the caller, who knows the declared keys, puts its zero.
+    """
+    tables = {"source_rows": _source_rows(query, columns, relation)}
+    if query.statistic is Statistic.SUM:
+        tables["kept_rows"] = _kept_rows(query, secret)
+    tables["unit_cells"] = _unit_cells(query)
+    tables["kept_cells"] = _kept_cells(query, secret)
+    result = exp.select("cell", "SUM(amount) AS total").from_("kept_cells").group_by("cell")
+    for name, table in tables.items():
+        result = result.with_(name, as_=table)
+    return result
+
+
+def _source_rows(query: Query, columns: dict[str, StoredColumn], relation: exp.Expression) -> exp.Select:
+    """The rows that count: unit, value and all keys are there. Undeclared keys are gone before cells are chosen."""
+    unit = exp.cast(columns[query.contract.unit.column].expression.copy(), "TEXT")
+    value = _number(1) if query.column is None else _value(query, query.column, columns[query.column])
+    declared = exp.select(exp.alias_(unit, "unit"), exp.alias_(value, "value")).from_(relation)
+    for index, name in enumerate(query.by):
+        declared = _with_ordinal(declared, query, columns, name=name, index=index)
+    rows = exp.select("unit", "value", exp.alias_(_cell(query), "cell")).from_(declared.subquery("declared"))
+    rows = rows.where("NOT unit IS NULL", "NOT value IS NULL")
+    for index, keys in enumerate(query.keys):
+        ordinal, last = exp.column(f"ordinal_{index}"), _number(len(keys) - 1)
+        rows = rows.where(_template(":ordinal BETWEEN 0 AND :last", ordinal=ordinal, last=last))
+    return rows
+
+
+def _with_ordinal(
+    select: exp.Select, query: Query, columns: dict[str, StoredColumn], *, name: str, index: int
+) -> exp.Select:
+    """Adds the place of the row's key among the declared keys, as column `ordinal_<index>`."""
+    ordinal, contract = f"ordinal_{index}", query.contract
+    if name in contract.bins:
+        bins = contract.bins[name]
+        place = _template(_MONTH, day=columns[bins.column].expression, first=_number(bins.first))
+        return select.select(exp.alias_(place, ordinal))
+    table, keys = f"keys_{index}", query.keys[index]
+    values = exp.values([(_literal(key), _number(place)) for place, key in enumerate(keys)], table, ["key", ordinal])
+    whole = isinstance(contract.columns[name], IntegerColumn)
+    key = _template(_WHOLE if whole else "CAST(:x AS TEXT)", x=columns[name].expression)
+    match = exp.EQ(this=key, expression=exp.column("key", table=table))
+    return select.join(values, on=match).select(exp.column(ordinal, table=table))
+
+
+def _cell(query: Query) -> exp.Expression:
+    """The number of the row's cell: mixed radix over the ordinals, in the order of `Query.labels`."""
+    cell: exp.Expression = exp.cast(_number(0), "BIGINT")
+    for index, keys in enumerate(query.keys):
+        ordinal, size = exp.column(f"ordinal_{index}"), _number(len(keys))
+        cell = _template("CAST(:cell * :size + :ordinal AS BIGINT)", cell=cell, size=size, ordinal=ordinal)
+    return cell
+
+
+def _kept_rows(query: Query, secret: bytes) -> exp.Select:
+    """At most R rows of a unit in a cell, the first in the order of a keyed hash; equal rows are interchangeable."""
+    occurrence = "ROW_NUMBER() OVER (PARTITION BY unit, cell, value ORDER BY unit) AS occurrence"
+    numbered = exp.select("unit", "cell", "value", occurrence).from_("source_rows").subquery("numbered")
+    order = _template(_ROW_RANK, key=_subkey(secret, "rows"))
+    ranked = exp.select("unit", "cell", "value", exp.alias_(order, "place")).from_(numbered).subquery("ordered")
+    limit = _template(_KEPT, limit=_number(query.contract.unit.rows))
+    return exp.select("unit", "cell", "value").from_(ranked).where(limit)
+
+
+def _unit_cells(query: Query) -> exp.Select:
+    """What each unit puts into each cell: its sum, its rows up to R, or one."""
+    match query.statistic:
+        case Statistic.SUM:
+            amount, table = _template("CAST(SUM(value) AS DECIMAL(38, 0))"), "kept_rows"
+        case Statistic.COUNT:
+            rows = _number(query.contract.unit.rows)
+            amount, table = _template("CAST(LEAST(COUNT(*), :rows) AS DECIMAL(38, 0))", rows=rows), "source_rows"
+        case Statistic.COUNT_UNITS:
+            amount, table = _template("CAST(1 AS DECIMAL(38, 0))"), "source_rows"
+    return exp.select("unit", "cell", exp.alias_(amount, "amount")).from_(table).group_by("unit", "cell")
+
+
+def _kept_cells(query: Query, secret: bytes) -> exp.Select:
+    """At most K cells of a unit, again in the order of a keyed hash; all of them where there are no more than K."""
+    if query.groups == query.cells:
+        return exp.select("cell", "amount").from_("unit_cells")
+    order = _template(_CELL_RANK, key=_subkey(secret, "groups"))
+    ranked = exp.select("cell", "amount", exp.alias_(order, "place")).from_("unit_cells").subquery("ordered")
+    return exp.select("cell", "amount").from_(ranked).where(_template(_KEPT, limit=_number(query.groups)))
+
+
+def _value(query: Query, name: str, column: StoredColumn) -> exp.Expression:
+    """The clamped value as a whole number of lattice steps, or NULL where the row is to be dropped."""
+    declared = query.contract.numeric(name)
+    if declared is None:
+        raise AssertionError("a sum was planned over a column without bounds")
+    step = declared.lattice
+    steps = {"low_steps": _number(int(declared.lower / step)), "high_steps": _number(int(declared.upper / step))}
+    bounds = {"low": _decimal(declared.lower), "high": _decimal(declared.upper), "x": column.expression}
+    if column.kind is Kind.DOUBLE:
+        return _template(_DOUBLE_STEPS, **bounds, **steps, step=_decimal(step))
+    width, unit = _number(int(step / _READ_STEP)), _number(int(1 / _READ_STEP))
+    valid = _template(_IS_WHOLE if isinstance(declared, IntegerColumn) else "TRUE", x=column.expression)
+    return _template(_EXACT_STEPS, **bounds, **steps, width=width, unit=unit, valid=valid)
+
+
+def _subkey(secret: bytes, purpose: str) -> exp.Expression:
+    """A key of its own for each choice, so that which rows are kept says nothing about which groups are."""
+    return exp.Literal.string(hmac.new(secret, f"parco/bounding/{purpose}".encode(), hashlib.sha256).hexdigest())
+
+
+def _template(sql: str, **nodes: exp.Expression) -> exp.Expression:
+    """The tree of a constant piece of SQL, with copies of `nodes` in place of its :names."""
+
+    def fill(node: exp.Expression) -> exp.Expression:
+        return nodes[node.name].copy() if isinstance(node, exp.Placeholder) else node
+
+    return parse_one(sql, dialect="duckdb").transform(fill)
+
+
+def _number(value: int) -> exp.Expression:
+    return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))
+
+
+def _literal(key: str | int) -> exp.Expression:
+    return exp.Literal.string(key) if isinstance(key, str) else exp.cast(_number(key), "BIGINT")
+
+
+def _decimal(value: Fraction) -> exp.Expression:
+    """An exact decimal literal. Its type is said, because a bare one may be read as a double."""
+    return exp.cast(exp.Literal.string(decimal_text(value)), f"DECIMAL(38, {_PLACES})")

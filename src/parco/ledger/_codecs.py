@@ -1,0 +1,126 @@
+"""One writer and one reader for each kind of value an entry may hold; a reader raises ValueError for all else."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import astuple, dataclass
+from fractions import Fraction
+from typing import Any
+
+from parco.measure import UNITS_MAX
+
+__all__ = ["Codec", "amount", "bit", "digest", "one_of", "ordinal", "positive", "record", "row", "sorted_rows"]
+
+# Wide enough for every scale in use, narrow enough that no reader has to fear a number's length.
+_RATIONAL_MAX = 2**1024
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Codec:
+    """`write` turns a value into its JSON tree, `read` turns the tree back or raises ValueError or TypeError."""
+
+    write: Callable[[Any], object]
+    read: Callable[[Any], Any]
+
+
+def _require(holds: bool) -> None:
+    if not holds:
+        raise ValueError
+
+
+def _integer(low: int, high: int) -> Codec:
+    def read(value: object) -> int:
+        # bool is an int in Python; in the ledger, true is not 1.
+        if type(value) is not int or not low <= value <= high:
+            raise ValueError
+        return value
+
+    return Codec(lambda value: value, read)
+
+
+def _read_digest(value: object) -> str:
+    if not isinstance(value, str) or not _DIGEST.fullmatch(value):
+        raise ValueError
+    return value
+
+
+def _read_positive(value: object) -> Fraction:
+    if not isinstance(value, list):
+        raise TypeError
+    top, bottom = (_COMPONENT.read(part) for part in value)
+    _require(math.gcd(top, bottom) == 1)
+    return Fraction(top, bottom)
+
+
+def _write_rational(value: Fraction) -> object:
+    return [value.numerator, value.denominator]
+
+
+_COMPONENT = _integer(1, _RATIONAL_MAX - 1)
+_BIT = _integer(0, 1)
+
+amount = _integer(0, UNITS_MAX)
+ordinal = _integer(1, UNITS_MAX)
+bit = Codec(lambda value: int(_checked_bool(value)), lambda value: bool(_BIT.read(value)))
+digest = Codec(lambda value: value, _read_digest)
+positive = Codec(_write_rational, _read_positive)
+
+
+def _checked_bool(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def one_of(tags: Iterable[str]) -> Codec:
+    """A closed set of tags; reading returns the member itself, so an enumeration stays one."""
+    members = {str(tag): tag for tag in tags}
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or value not in members:
+            raise ValueError
+        return members[value]
+
+    return Codec(str, read)
+
+
+def record(kind: type[Any], schema: dict[str, Codec]) -> Codec:
+    """A record with exactly the fields of `schema`."""
+
+    def write(value: object) -> object:
+        return {name: codec.write(getattr(value, name)) for name, codec in schema.items()}
+
+    def read(value: object) -> object:
+        if not isinstance(value, dict) or value.keys() != schema.keys():
+            raise ValueError
+        return kind(**{name: codec.read(value[name]) for name, codec in schema.items()})
+
+    return Codec(write, read)
+
+
+def row(kind: type[Any], *columns: Codec) -> Codec:
+    """A list with one value for each field of `kind`, in order."""
+
+    def read(value: object) -> object:
+        if not isinstance(value, list) or len(value) != len(columns):
+            raise ValueError
+        return kind(*(codec.read(item) for codec, item in zip(columns, value, strict=True)))
+
+    return Codec(lambda value: list(astuple(value)), read)
+
+
+def sorted_rows(item: Codec) -> Codec:
+    """One row or more, by strictly rising account: one order only, so that equal entries have equal bytes."""
+
+    def read(value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise TypeError
+        rows = tuple(item.read(part) for part in value)
+        accounts = [part.account for part in rows]
+        _require(bool(rows) and accounts == sorted(set(accounts)))
+        return rows
+
+    return Codec(lambda value: [item.write(part) for part in value], read)

@@ -1,0 +1,236 @@
+"""What a sequence of entries adds up to: accounts and requests as a pure state machine.
+
+    reserve ──▶ start ──▶ settle | forfeit
+       └──────▶ void
+
+`apply` checks every transition and changes nothing; a violation raises VerificationError naming the entry. No store is
+trusted here: each must leave entries that replay to the very accounts it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from parco.errors import VerificationError
+from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Open, Reserve, Settle, Start, Void, decode
+from parco.measure import Measure
+
+__all__ = ["EMPTY", "Account", "Request", "State", "apply", "replay"]
+
+
+@dataclass(frozen=True)
+class Account:
+    """A data set's account: terms fixed at signing, then spent + reserved <= cap + excess, and the same for delta."""
+
+    account: int
+    measure: Measure
+    dataset: str
+    terms: str
+    secret: str
+    cap: int
+    delta_cap: int
+    spent: int = 0
+    reserved: int = 0
+    excess: int = 0
+    delta_spent: int = 0
+    delta_reserved: int = 0
+    delta_excess: int = 0
+
+    @property
+    def balance(self) -> Balance:
+        """The row that a `settle` entry carries."""
+        return Balance(**{name: getattr(self, name) for name in Balance.__dataclass_fields__})
+
+    def has_room(self, charge: Charge) -> bool:
+        """Whether the charge fits under the cap itself: an overdrawn account (excess > 0) takes no new spending."""
+        return (
+            charge.cost <= self.cap - self.spent - self.reserved
+            and charge.delta <= self.delta_cap - self.delta_spent - self.delta_reserved
+        )
+
+    def moved(self, *, reserved: tuple[int, int], spent: tuple[int, int]) -> Account:
+        """The account after (cost, delta) moved into or out of `reserved` and into `spent`."""
+        return replace(
+            self,
+            reserved=self.reserved + reserved[0],
+            delta_reserved=self.delta_reserved + reserved[1],
+            spent=self.spent + spent[0],
+            delta_spent=self.delta_spent + spent[1],
+        )
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request: the entry that reserved it, and `reserved`, `started`, `settled`, `void` or `forfeited`."""
+
+    reserve: Reserve
+    state: str
+    settled: int | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """All that `size` entries add up to; `contracts` gives a signed contract's account, `keys` a key's request."""
+
+    size: int = 0
+    accounts: Mapping[int, Account] = field(default_factory=dict)
+    requests: Mapping[int, Request] = field(default_factory=dict)
+    contracts: Mapping[str, int] = field(default_factory=dict)
+    keys: Mapping[str, int] = field(default_factory=dict)
+
+
+EMPTY = State()
+
+
+@dataclass(frozen=True)
+class _Change:
+    """What one entry adds or replaces in each mapping of a state."""
+
+    accounts: Mapping[int, Account] = field(default_factory=dict)
+    requests: Mapping[int, Request] = field(default_factory=dict)
+    contracts: Mapping[str, int] = field(default_factory=dict)
+    keys: Mapping[str, int] = field(default_factory=dict)
+
+
+_MAPPINGS = ("accounts", "requests", "contracts", "keys")
+
+
+def apply(state: State, entry: Entry) -> State:
+    """For every entry that may follow `state`, returns the state after it; raises VerificationError for any other."""
+    change = _change(state, entry)
+    merged: dict[str, Any] = {name: {**getattr(state, name), **getattr(change, name)} for name in _MAPPINGS}
+    return State(size=entry.seq, **merged)
+
+
+def replay(entries: Iterable[bytes]) -> State:
+    """Returns what stored entries add up to, first to last, or raises VerificationError naming the first bad one.
+
+    Same as folding `apply`, but linear: one set of mappings is filled in place and shown only when complete.
+    """
+    mappings: dict[str, Any] = {name: {} for name in _MAPPINGS}
+    size = 0
+    for body in entries:
+        entry = decode(body)
+        change = _change(State(size=size, **mappings), entry)
+        for name in _MAPPINGS:
+            mappings[name].update(getattr(change, name))
+        size = entry.seq
+    return State(size=size, **mappings)
+
+
+def _change(state: State, entry: Entry) -> _Change:
+    _require(entry.seq == state.size + 1, entry, f"entry {state.size + 1} should stand here")
+    rule: Callable[[State, Any], _Change] = _RULES[type(entry)]
+    return rule(state, entry)
+
+
+def _open(state: State, entry: Open) -> _Change:
+    new = Account(
+        account=entry.account,
+        measure=entry.measure,
+        dataset=entry.dataset,
+        terms=entry.terms,
+        secret=entry.secret,
+        cap=entry.cap,
+        delta_cap=entry.delta_cap,
+    )
+    _require(entry.contract not in state.contracts, entry, "this contract is signed already")
+    old = state.accounts.get(entry.account)
+    if old is None:
+        owners = {account.dataset for account in state.accounts.values()}
+        _require(entry.dataset not in owners, entry, "this data set has an account already")
+        _require(entry.account == len(state.accounts) + 1, entry, "accounts are numbered without gaps")
+    else:
+        fixed = ("measure", "dataset", "terms", "secret", "cap", "delta_cap")
+        same = all(getattr(old, name) == getattr(new, name) for name in fixed)
+        _require(same, entry, "its terms differ from those of its account")
+    return _Change(accounts={entry.account: old or new}, contracts={entry.contract: entry.account})
+
+
+def _reserve(state: State, entry: Reserve) -> _Change:
+    _require(entry.key not in state.keys, entry, "its key belongs to another request")
+    own = state.contracts.get(entry.contract)
+    _require(own is not None, entry, "its contract was never signed")
+    _require(own in {charge.account for charge in entry.charges}, entry, "its contract's account is not charged")
+    accounts = {}
+    for charge in entry.charges:
+        account = state.accounts.get(charge.account)
+        if account is None or not account.has_room(charge):
+            raise _fault(entry, f"account {charge.account} has no room for its charge")
+        accounts[charge.account] = account.moved(reserved=(charge.cost, charge.delta), spent=(0, 0))
+    return _Change(accounts=accounts, requests={entry.seq: Request(entry, "reserved")}, keys={entry.key: entry.seq})
+
+
+def _start(state: State, entry: Start) -> _Change:
+    request = _request(state, entry, "reserved")
+    return _Change(requests={entry.request: replace(request, state="started")})
+
+
+def _settle(state: State, entry: Settle) -> _Change:
+    request = _request(state, entry, "started")
+    accounts = _resolved(state, entry, request.reserve.charges, entry.charges)
+    balances = tuple(account.balance for account in accounts.values())
+    _require(entry.accounts == balances, entry, "its accounts are not what the entries add up to")
+    resolved = replace(request, state="settled", settled=entry.seq)
+    return _Change(accounts=accounts, requests={entry.request: resolved})
+
+
+def _void(state: State, entry: Void) -> _Change:
+    request = _request(state, entry, "reserved")
+    nothing = tuple(Charge(charge.account, 0, 0) for charge in request.reserve.charges)
+    accounts = _resolved(state, entry, request.reserve.charges, nothing)
+    return _Change(accounts=accounts, requests={entry.request: replace(request, state="void")})
+
+
+def _forfeit(state: State, entry: Forfeit) -> _Change:
+    request = _request(state, entry, "started")
+    accounts = _resolved(state, entry, request.reserve.charges, request.reserve.charges)
+    return _Change(accounts=accounts, requests={entry.request: replace(request, state="forfeited")})
+
+
+_RULES: dict[type[Any], Callable[[State, Any], _Change]] = {
+    Open: _open,
+    Reserve: _reserve,
+    Start: _start,
+    Settle: _settle,
+    Void: _void,
+    Forfeit: _forfeit,
+}
+
+
+def _request(state: State, entry: Start | Settle | Void | Forfeit, expected: str) -> Request:
+    request = state.requests.get(entry.request)
+    if request is None:
+        raise _fault(entry, f"there is no request {entry.request}")
+    _require(request.state == expected, entry, f"request {entry.request} is {request.state}, not {expected}")
+    _require(request.reserve.actor == entry.actor, entry, f"request {entry.request} belongs to another actor")
+    return request
+
+
+def _resolved(
+    state: State, entry: Entry, reserved: tuple[Charge, ...], realised: tuple[Charge, ...]
+) -> dict[int, Account]:
+    """The accounts after a reservation was lifted and what it really cost was spent."""
+    accounts = {}
+    _require(
+        [charge.account for charge in reserved] == [charge.account for charge in realised],
+        entry,
+        "it charges other accounts than were reserved",
+    )
+    for held, real in zip(reserved, realised, strict=True):
+        _require(real.cost <= held.cost and real.delta <= held.delta, entry, "it charges more than was reserved")
+        lifted = (-held.cost, -held.delta)
+        accounts[held.account] = state.accounts[held.account].moved(reserved=lifted, spent=(real.cost, real.delta))
+    return accounts
+
+
+def _require(holds: bool, entry: Entry, why: str) -> None:
+    if not holds:
+        raise _fault(entry, why)
+
+
+def _fault(entry: Entry, why: str) -> VerificationError:
+    tag = type(entry).__name__.lower()
+    return VerificationError(f"entry {entry.seq} ({tag}): {why}", entry=entry.seq)

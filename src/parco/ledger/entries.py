@@ -1,0 +1,287 @@
+"""What one entry of ledger format 1 is, and the only bytes that say it.
+
+An entry holds integers, closed tags and salted digests, nothing else: no free text can come in, so that every text can
+be erased while all entries stand. There is no time in `start`, `settle`, `void` and `forfeit`: how long a data access
+took may depend on the data. Order is by `seq`, which counts from 1 without gaps; entry n is leaf n - 1 of any tree.
+Amounts count 10^-15 of the account's measure, deltas 10^-18; both lie in [0, 2^63).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from parco import canonical
+from parco.errors import InternalError, LedgerFormatError, VerificationError
+from parco.ledger import _codecs as codecs
+from parco.measure import Measure
+
+__all__ = [
+    "FORMAT",
+    "KINDS",
+    "TAGS_LATER",
+    "Balance",
+    "Charge",
+    "Entry",
+    "Forfeit",
+    "MechanismFacts",
+    "Open",
+    "Reserve",
+    "SensitivityFacts",
+    "Settle",
+    "Start",
+    "Void",
+    "decode",
+    "encode",
+    "secret_commitment",
+]
+
+FORMAT = 1
+
+KINDS = ("gaussian", "two-sided-geometric")
+
+# Reserved from the start, so that an old reader refuses them by name and never takes them for noise.
+TAGS_LATER = ("revise", "cap", "schedule", "amend", "supersede", "recost", "flag", "recover", "rotate")
+
+
+@dataclass(frozen=True, order=True)
+class Charge:
+    """What one account pays: cost in 10^-15 of its measure, delta in 10^-18."""
+
+    account: int
+    cost: int
+    delta: int = 0
+
+
+@dataclass(frozen=True)
+class Balance:
+    """An account as it stands after an entry; the four amounts, then their delta twins."""
+
+    account: int
+    cap: int
+    spent: int
+    reserved: int
+    excess: int
+    delta_cap: int
+    delta_spent: int
+    delta_reserved: int
+    delta_excess: int
+
+
+@dataclass(frozen=True)
+class MechanismFacts:
+    """Which noise was drawn: kind, scale and output lattice, in the units of the value."""
+
+    kind: str
+    scale: Fraction
+    lattice: Fraction
+
+
+@dataclass(frozen=True)
+class SensitivityFacts:
+    """How far neighbours can lie apart: L1, and the square of L2, since the square is rational."""
+
+    l1: Fraction
+    l2_squared: Fraction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Open:
+    """A contract was signed: what it promises, on which account, up to which cap."""
+
+    seq: int
+    actor: str
+    time: int
+    contract: str
+    name: str
+    dataset: str
+    terms: str
+    account: int
+    measure: Measure
+    cap: int
+    delta_cap: int
+    secret: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reserve:
+    """A request was admitted and its whole charge set aside; its `seq` is the request's id."""
+
+    seq: int
+    actor: str
+    time: int
+    key: str
+    question: str
+    contract: str
+    fresh: bool
+    mechanism: MechanismFacts
+    sensitivity: SensitivityFacts
+    cells: int
+    charges: tuple[Charge, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """From here on the data may have been read."""
+
+    seq: int
+    actor: str
+    request: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settle:
+    """The answer is stored, what it really cost is charged, and the accounts stand as listed."""
+
+    seq: int
+    actor: str
+    request: int
+    answer: str
+    private: bool
+    charges: tuple[Charge, ...]
+    accounts: tuple[Balance, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Void:
+    """The request never started: its whole reservation goes back."""
+
+    seq: int
+    actor: str
+    request: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forfeit:
+    """The request started and gave no answer: its whole reservation is spent."""
+
+    seq: int
+    actor: str
+    request: int
+
+
+Entry: TypeAlias = Open | Reserve | Start | Settle | Void | Forfeit
+
+_CHARGE = codecs.row(Charge, codecs.ordinal, codecs.amount, codecs.amount)
+_BALANCE = codecs.row(Balance, codecs.ordinal, *(codecs.amount,) * 8)
+_MECHANISM = codecs.record(
+    MechanismFacts, {"kind": codecs.one_of(KINDS), "scale": codecs.positive, "lattice": codecs.positive}
+)
+_SENSITIVITY = codecs.record(SensitivityFacts, {"l1": codecs.positive, "l2_squared": codecs.positive})
+_CHARGES = codecs.sorted_rows(_CHARGE)
+
+_COMMON = {"seq": codecs.ordinal, "actor": codecs.digest}
+_REQUEST = {**_COMMON, "request": codecs.ordinal}
+
+# The closed table: a tag means one class for ever; a new meaning is a new tag.
+_SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
+    "open": (
+        Open,
+        {
+            **_COMMON,
+            "time": codecs.amount,
+            **dict.fromkeys(("contract", "name", "dataset", "terms", "secret"), codecs.digest),
+            "account": codecs.ordinal,
+            "measure": codecs.one_of(Measure),
+            "cap": codecs.amount,
+            "delta_cap": codecs.amount,
+        },
+    ),
+    "reserve": (
+        Reserve,
+        {
+            **_COMMON,
+            "time": codecs.amount,
+            **dict.fromkeys(("key", "question", "contract"), codecs.digest),
+            "fresh": codecs.bit,
+            "mechanism": _MECHANISM,
+            "sensitivity": _SENSITIVITY,
+            "cells": codecs.ordinal,
+            "charges": _CHARGES,
+        },
+    ),
+    "start": (Start, _REQUEST),
+    "settle": (
+        Settle,
+        {
+            **_REQUEST,
+            "answer": codecs.digest,
+            "private": codecs.bit,
+            "charges": _CHARGES,
+            "accounts": codecs.sorted_rows(_BALANCE),
+        },
+    ),
+    "void": (Void, _REQUEST),
+    "forfeit": (Forfeit, _REQUEST),
+}
+_TAGS = {kind: tag for tag, (kind, _) in _SCHEMAS.items()}
+
+
+def encode(entry: Entry) -> bytes:
+    """For every entry that `decode` would accept, returns its only encoding; raises InternalError for any other.
+
+    The writer is checked by the reader, so nothing can be written that a later reading refuses.
+    """
+    tag = _TAGS[type(entry)]
+    _, schema = _SCHEMAS[tag]
+    try:
+        values = {field.name: schema[field.name].write(getattr(entry, field.name)) for field in fields(entry)}
+        data = canonical.encode({"format": FORMAT, "tag": tag, **values})
+        same = decode(data) == entry
+    except (TypeError, ValueError, AttributeError, VerificationError):
+        same = False
+    if not same:
+        raise InternalError(
+            f"a {tag} entry holds something other than numbers, closed tags and digests in their ranges"
+        )
+    return data
+
+
+def decode(data: bytes) -> Entry:
+    """For every encoding that `encode` writes, returns its entry; raises VerificationError for any other bytes.
+
+    LedgerFormatError, if the entry is of a newer format or has a tag that only a newer version understands.
+    """
+    record = canonical.decode(data)
+    if not isinstance(record, dict):
+        raise VerificationError("an entry of the ledger is not a record")
+    kind, schema = _schema(record)
+    given = record.keys() - {"format", "tag"}
+    if given != schema.keys():
+        odd = ", ".join(sorted(given ^ schema.keys()))
+        raise VerificationError(f"{_place(record)}: fields missing or unknown: {odd}")
+    entry: Entry = kind(**{name: _read(record, name, codec) for name, codec in schema.items()})
+    return entry
+
+
+def secret_commitment(secret: bytes) -> str:
+    """The digest by which an `open` entry binds the data set's 256-bit secret without showing it."""
+    return hashlib.sha256(b"parco/secret/1\x00" + secret).hexdigest()
+
+
+def _schema(record: dict[str, Any]) -> tuple[type[Any], dict[str, codecs.Codec]]:
+    written = record.get("format")
+    if type(written) is not int or written != FORMAT:
+        raise LedgerFormatError(
+            f"{_place(record)} has format {written!r}; this version reads format {FORMAT}: upgrade parco"
+        )
+    tag = record.get("tag")
+    if tag in TAGS_LATER:
+        raise LedgerFormatError(f"{_place(record)} is a {tag!r} entry, which this version cannot read: upgrade parco")
+    if not isinstance(tag, str) or tag not in _SCHEMAS:
+        raise LedgerFormatError(f"{_place(record)} has a tag that format {FORMAT} does not know")
+    return _SCHEMAS[tag]
+
+
+def _read(record: dict[str, Any], name: str, codec: codecs.Codec) -> object:
+    try:
+        return codec.read(record[name])
+    except (TypeError, ValueError):
+        raise VerificationError(f"{_place(record)}: field {name!r} is not in its form or range") from None
+
+
+def _place(record: dict[str, Any]) -> str:
+    seq = record.get("seq")
+    return f"entry {seq}" if type(seq) is int else "an entry"

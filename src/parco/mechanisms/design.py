@@ -1,0 +1,101 @@
+"""The choice of a mechanism: the least noise for a cost, or the least cost for an error.
+
+A statistic lies on its own lattice of step h; noise is drawn on the step g = h/2^k, k >= 0 the smallest with
+g <= scale/8, so that f/g stays an integer and rounding adds next to nothing to the variance. gdp accounts get Gaussian
+noise, pure accounts two-sided geometric noise. Source: docs/mathematics.md, "Noise on a lattice".
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from parco.errors import InternalError, RequestError
+from parco.measure import COST_UNIT, UNITS_MAX, Measure, decimal_text, significant_text
+from parco.mechanisms.mechanism import Gaussian, Mechanism, TwoSidedGeometric
+from parco.noise import intervals
+from parco.privacy.sensitivity import Sensitivity
+
+__all__ = ["for_cost", "for_error"]
+
+_FAMILIES: dict[Measure, type[Mechanism]] = {Measure.GDP: Gaussian, Measure.PURE: TwoSidedGeometric}
+_STEPS_PER_SCALE = 8
+_DIGITS = 15
+_COST_MAX = decimal_text(UNITS_MAX * COST_UNIT)
+
+
+def for_cost(measure: Measure, sensitivity: Sensitivity, *, step: Fraction, units: int) -> Mechanism:
+    """For every charge of `units` (10^-15 of the measure), returns the least noise within it, or raises RequestError.
+
+    `step`: the statistic's own lattice h, in its units. The mechanism's charge, rounded up, is at most `units`; in gdp
+    the scale is rounded up to 16 significant digits, in pure it is exact.
+    """
+    _check_step(step)
+    if not 1 <= units <= UNITS_MAX:
+        raise RequestError(f"a release costs more than 0 and at most {_COST_MAX}: ask for a cost in that range")
+    cost = units * COST_UNIT
+    scale = _root_upper(sensitivity.l2_squared / cost) if measure is Measure.GDP else sensitivity.l1 / cost
+    mechanism = _FAMILIES[measure](scale, _lattice(step, scale))
+    if mechanism.cost_units(sensitivity, measure) > units:
+        raise InternalError("a mechanism was designed that costs more than was asked for")
+    return mechanism
+
+
+def for_error(
+    measure: Measure, sensitivity: Sensitivity, *, step: Fraction, error: Fraction, confidence: Fraction
+) -> Mechanism:
+    """For every error > 0, returns the cheapest mechanism with half_width(confidence) <= error, or raises RequestError.
+
+    `step` and `error` in the statistic's units, 0 < confidence < 1. Cheapest up to the rounding of scales (one part in
+    10^12) and charges (10^-15). An error that would cost more than an account can hold is refused.
+    """
+    _check_step(step)
+    if error <= 0:
+        raise RequestError("the error asked for is a positive number")
+    family = _FAMILIES[measure]
+    # The half-width jumps where the lattice changes, so it is not monotone in the scale over all. For one k it is, and
+    # the scales of k all lie above those of k + 1: the first k that has a scale has the largest.
+    lattice, top = step, None
+    while True:
+        bottom = _STEPS_PER_SCALE * lattice
+        scale = _largest_scale(family, lattice, error, confidence=confidence, top=top)
+        charge = family(max(scale, bottom), lattice).cost_units(sensitivity, measure)
+        if charge > UNITS_MAX:
+            raise RequestError(f"an error this small costs more than {_COST_MAX}: ask for a larger one")
+        if scale >= bottom:
+            # The same charge may buy a little less noise; where that falls into the next k, the error must hold anew.
+            mechanism = for_cost(measure, sensitivity, step=step, units=charge)
+            if mechanism.half_width(confidence) <= error:
+                return mechanism
+        lattice, top = lattice / 2, bottom
+
+
+def _largest_scale(
+    family: type[Mechanism], lattice: Fraction, error: Fraction, *, confidence: Fraction, top: Fraction | None
+) -> Fraction:
+    """The largest scale, below `top`, whose half-width on this lattice is at most `error`; rounded down."""
+    steps = math.floor(error / lattice)
+    limit = lattice * intervals.largest_scale(family.law_type, steps, confidence=confidence)
+    if top is not None:
+        limit = min(limit, top * (1 - Fraction(1, 10**13)))
+    return Fraction(significant_text(limit, _DIGITS, up=False))
+
+
+def _lattice(step: Fraction, scale: Fraction) -> Fraction:
+    """h/2^k for the smallest k >= 0 that leaves at least eight steps to the scale."""
+    lattice = step
+    while _STEPS_PER_SCALE * lattice > scale:
+        lattice /= 2
+    return lattice
+
+
+def _root_upper(square: Fraction) -> Fraction:
+    """The least decimal of sixteen significant digits whose square is at least `square` > 0; exact integers only."""
+    magnitude = math.floor((math.log10(square.numerator) - math.log10(square.denominator)) / 2)
+    unit = Fraction(10) ** (magnitude - _DIGITS)
+    return unit * (math.isqrt(math.ceil(square / unit**2) - 1) + 1)
+
+
+def _check_step(step: Fraction) -> None:
+    if step <= 0:
+        raise RequestError("a statistic's lattice step is a positive number")

@@ -1,0 +1,139 @@
+"""Mechanisms: additive noise on a lattice, with its cost, its interval and its record."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from parco.errors import RequestError, VerificationError
+from parco.measure import Measure, units_ceil
+from parco.noise import intervals, laws
+from parco.noise.bits import BitSource
+from parco.noise.draw import draw
+from parco.privacy import gaussian, geometric, pure
+from parco.privacy.sensitivity import Sensitivity
+
+__all__ = ["Gaussian", "Mechanism", "TwoSidedGeometric", "mechanism_of"]
+
+_PROGRESS_EVERY = 256
+
+
+@dataclass(frozen=True)
+class Mechanism(ABC):
+    """For every statistic on the lattice, adds independent noise of one law to each cell, or raises RequestError.
+
+    `scale` and `lattice` (the output step g) are positive and in the statistic's units. The statistic must be a
+    multiple of the lattice step in every cell: then rounding the ideal mechanism's output to the lattice is what is
+    drawn here. Source: docs/mathematics.md, "Noise on a lattice".
+    """
+
+    scale: Fraction
+    lattice: Fraction
+
+    kind: ClassVar[str]
+    """The tag in a stored record; its meaning never changes."""
+    law_type: ClassVar[type[laws.Law]]
+
+    def __post_init__(self) -> None:
+        if self.scale <= 0 or self.lattice <= 0:
+            raise RequestError("scale and lattice step of noise are positive numbers")
+
+    @property
+    @abstractmethod
+    def law(self) -> laws.Law:
+        """The law of the noise in lattice steps."""
+
+    @abstractmethod
+    def cost_units(self, sensitivity: Sensitivity, measure: Measure) -> int:
+        """What a release is charged: 10^-15 of the measure, rounded up; RequestError when it has no cost there."""
+
+    def half_width(self, confidence: Fraction) -> Fraction:
+        """The least half-width, in the statistic's units, that covers a cell's noise with at least this probability.
+
+        An exact quantile of the law drawn, at every scale; it describes the noise only. 0 < confidence < 1.
+        """
+        return self.lattice * intervals.half_width_steps(self.law, confidence)
+
+    def draw(
+        self, values: Sequence[int], bits: BitSource, *, progress: Callable[[int], object] | None = None
+    ) -> list[int]:
+        """Each value plus its own noise; values and result in lattice steps. `progress` is told the cells done so far."""
+        law, noisy = self.law, []
+        for value in values:
+            noisy.append(value + draw(law, bits))
+            if progress is not None and len(noisy) % _PROGRESS_EVERY == 0:
+                progress(len(noisy))
+        if progress is not None:
+            progress(len(noisy))
+        return noisy
+
+    def record(self) -> dict[str, object]:
+        """The mechanism as a tag and integers, for storing; `mechanism_of` reads it back."""
+        return {
+            "kind": self.kind,
+            "scale": [self.scale.numerator, self.scale.denominator],
+            "lattice": [self.lattice.numerator, self.lattice.denominator],
+        }
+
+
+@dataclass(frozen=True)
+class Gaussian(Mechanism):
+    """For every L2 sensitivity D and scale s, mu = D/s in gdp (facts: `privacy/gaussian.py`); no pure cost."""
+
+    kind = "gaussian"
+    law_type = laws.RoundedGaussian
+
+    @property
+    def law(self) -> laws.RoundedGaussian:
+        """The law of round(s Z) in lattice steps."""
+        return laws.RoundedGaussian(self.scale / self.lattice)
+
+    def cost_units(self, sensitivity: Sensitivity, measure: Measure) -> int:
+        """mu squared, rounded up; raises RequestError for every measure but gdp."""
+        if measure is not Measure.GDP:
+            raise RequestError("Gaussian noise has no cost in the measure pure: its privacy loss has no bound")
+        return units_ceil(gaussian.mu_squared(sensitivity, self.scale))
+
+
+@dataclass(frozen=True)
+class TwoSidedGeometric(Mechanism):
+    """For every L1 sensitivity D of whole steps and scale b, epsilon = D/b (facts: `privacy/geometric.py`)."""
+
+    kind = "two-sided-geometric"
+    law_type = laws.TwoSidedGeometric
+
+    @property
+    def law(self) -> laws.TwoSidedGeometric:
+        """The two-sided geometric law in lattice steps."""
+        return laws.TwoSidedGeometric(self.scale / self.lattice)
+
+    def cost_units(self, sensitivity: Sensitivity, measure: Measure) -> int:
+        """Epsilon in pure; in gdp what covers every mechanism of that epsilon. Rounded up."""
+        epsilon = geometric.epsilon(sensitivity, self.scale, lattice=self.lattice)
+        return units_ceil(epsilon if measure is Measure.PURE else pure.mu_squared_upper(epsilon))
+
+
+_KINDS: dict[str, type[Mechanism]] = {kind.kind: kind for kind in (Gaussian, TwoSidedGeometric)}
+
+
+def mechanism_of(record: Mapping[str, object]) -> Mechanism:
+    """For every record that a mechanism wrote, returns that mechanism, or raises VerificationError."""
+    if set(record) != {"kind", "scale", "lattice"}:
+        raise VerificationError("a mechanism's record holds kind, scale and lattice")
+    kind = record["kind"]
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise VerificationError("a mechanism of a kind that this version does not know")
+    return _KINDS[kind](_positive(record["scale"]), _positive(record["lattice"]))
+
+
+def _positive(pair: object) -> Fraction:
+    """The fraction of a stored pair: two positive integers in lowest terms, so that one value has one record."""
+    if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(type(part) is int and part > 0 for part in pair):
+        raise VerificationError("scale and lattice of a mechanism are stored as two positive integers")
+    if math.gcd(*pair) != 1:
+        raise VerificationError("scale and lattice of a mechanism are stored in lowest terms")
+    return Fraction(pair[0], pair[1])

@@ -1,0 +1,170 @@
+"""Claims: epsilon and delta together with everything they depend on, and what they say in words.
+
+Two kinds of claim may be made of an account at a time chosen from released output (docs/mathematics.md, "What may be
+claimed"): its cap, and its realised total by an ex-post conversion. Putting a realised total into the exact profile is
+not among them: after adaptive stopping it is wrong by a factor that grows with the number of possible stops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from parco.errors import RequestError
+from parco.measure import Measure, decimal_text, significant_text
+from parco.privacy import expost, gaussian
+
+__all__ = ["Claim", "Context", "cap_claim", "realised_claims"]
+
+_DIGITS, _DIGITS_IN_WORDS = 15, 4
+
+# Neighbouring relation -> (what the two data sets are called, what an attacker's odds are about).
+_NEIGHBOURS = {
+    "add-or-remove": ("in", "out", "that the unit is in the data against that it is not"),
+    "replace": ("one value", "another value", "that the unit has one value against that it has another"),
+}
+
+
+@dataclass(frozen=True)
+class Context:
+    """What every claim on one account shares: unit and bounds as text, neighbouring relation, measure.
+
+    Raises RequestError for a neighbouring relation other than `add-or-remove` and `replace`.
+    """
+
+    unit: str
+    neighbours: str
+    bounds: str
+    measure: Measure
+
+    def __post_init__(self) -> None:
+        if self.neighbours not in _NEIGHBOURS:
+            raise RequestError("the neighbouring relation is add-or-remove or replace")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An upper bound `epsilon` at `delta`, with all it depends on (docs/mathematics.md, "What a claim carries").
+
+    `accountant`: how epsilon was derived: gaussian-profile, closed-form, ex-post-hockey-stick, ex-post-probabilistic or
+    basic. `status`: valid (holds) or tight (holds, and no smaller epsilon does). `basis`: cap or realised; `total` is
+    that amount of the measure. `order`: the Renyi order, where one was used. `sampling`: the sampling assumption.
+    """
+
+    context: Context
+    epsilon: Fraction
+    delta: Fraction
+    accountant: str
+    status: str
+    basis: str
+    total: Fraction
+    order: Fraction | None = None
+    fixed_in_advance: bool = False
+    sampling: str = "none"
+
+    def record(self) -> dict[str, object]:
+        """The claim as text, bool and None only; epsilon and delta are rounded up to 15 significant digits."""
+        return {
+            "epsilon": significant_text(self.epsilon, _DIGITS, up=True),
+            "delta": significant_text(self.delta, _DIGITS, up=True),
+            "unit": self.context.unit,
+            "neighbours": self.context.neighbours,
+            "bounds": self.context.bounds,
+            "measure": str(self.context.measure),
+            "accountant": self.accountant,
+            "fixed_in_advance": self.fixed_in_advance,
+            "sampling": self.sampling,
+            "status": self.status,
+            "order": None if self.order is None else _text(self.order),
+            "basis": self.basis,
+            "total": _text(self.total),
+        }
+
+    def in_words(self) -> str:
+        """A plain reading that promises no more than the claim does; epsilon rounded up to four digits.
+
+        Odds appear only where they follow: for a probabilistic claim, and where delta is 0.
+        """
+        return " ".join([self._subject(), self._inequality(), *self._caveats()])
+
+    def _subject(self) -> str:
+        what = "what was released so far"
+        if self.basis == "cap":
+            what = f"everything this account may release under its cap of {_text(self.total)}"
+        unit = f"one {self.context.unit} ({self.context.neighbours}; {self.context.bounds})"
+        return f"Protected unit: {unit}. For {what}:"
+
+    def _inequality(self) -> str:
+        epsilon, delta = (significant_text(value, _DIGITS_IN_WORDS, up=True) for value in (self.epsilon, self.delta))
+        first, second, odds = _NEIGHBOURS[self.context.neighbours]
+        if self.accountant == "ex-post-probabilistic":
+            return (
+                f"except with probability {delta}, the odds {odds} grow by a factor of at most e^{epsilon}, everything "
+                "else about the data held fixed."
+            )
+        sets = "every set S of outcomes"
+        if self.accountant == "ex-post-hockey-stick":
+            sets += " that come with this bound or a smaller one"
+        slack = f" + {delta}" if self.delta else ""
+        text = f"for {sets}, Pr[S | {first}] <= e^{epsilon} Pr[S | {second}]{slack}, and conversely."
+        if self.delta:
+            return text
+        return f"{text} So the odds {odds} grow by a factor of at most e^{epsilon}, everything else held fixed."
+
+    def _caveats(self) -> list[str]:
+        caveats = []
+        if self.delta and self.accountant != "ex-post-probabilistic":
+            caveats.append(
+                "delta is an additive slack between the two laws, not the probability that the data are exposed."
+            )
+        if self.status == "valid":
+            caveats.append("This is a valid bound, not a tight one: the truth may be smaller.")
+        return caveats
+
+
+def cap_claim(context: Context, *, cap: Fraction, delta: Fraction) -> Claim:
+    """For every account with this cap, returns what always holds of it, or raises RequestError.
+
+    gdp: the exact Gaussian profile of the cap at `delta` (0 < delta < 1). pure: epsilon is the cap and delta 0.
+    Labelled valid, not tight: parameters are chosen along the way, so that a run may end below the cap, or spend it on
+    mechanisms that are better than Gaussian; the profile then is above the truth. A tight claim needs a schedule fixed
+    in advance. Source: docs/mathematics.md, "What may be claimed" (i).
+    """
+    if context.measure is Measure.PURE:
+        return _basic_claim(context, cap, "cap")
+    epsilon = gaussian.epsilon_upper(cap, delta)
+    return Claim(context, epsilon, delta, accountant="gaussian-profile", status="valid", basis="cap", total=cap)
+
+
+def realised_claims(context: Context, *, total: Fraction, order: Fraction, delta: Fraction) -> tuple[Claim, ...]:
+    """For every total realised at a stopping time, returns what may be claimed of it, or raises RequestError.
+
+    gdp: a hockey-stick and a probabilistic claim at the receipt order fixed at signing; the second needs all mechanism
+    deltas to be zero, which holds for every mechanism parco has. pure: the total itself, without order or delta.
+    Source: docs/mathematics.md, "What may be claimed" (ii).
+    """
+    if context.measure is Measure.PURE:
+        return (_basic_claim(context, total, "realised"),)
+    bound = expost.bound_at_order(context.measure, total, order=order)
+    epsilons = {
+        "ex-post-hockey-stick": expost.hockey_stick_epsilon_upper(bound, order=order, delta=delta),
+        "ex-post-probabilistic": expost.probabilistic_epsilon_upper(bound, order=order, delta=delta),
+    }
+    return tuple(
+        Claim(context, epsilon, delta, accountant=name, status="valid", basis="realised", total=total, order=order)
+        for name, epsilon in epsilons.items()
+    )
+
+
+def _basic_claim(context: Context, total: Fraction, basis: str) -> Claim:
+    if total < 0:
+        raise RequestError("a total is not negative")
+    return Claim(context, total, Fraction(0), accountant="basic", status="valid", basis=basis, total=total)
+
+
+def _text(value: Fraction) -> str:
+    """Exact text: a decimal where a finite one exists, otherwise p/q."""
+    try:
+        return decimal_text(value)
+    except RequestError:
+        return str(value)

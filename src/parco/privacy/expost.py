@@ -1,0 +1,77 @@
+"""Ex-post bounds: what may be said of the realised total at a time chosen from released output.
+
+A transcript satisfies E[e^((alpha-1)(L-bound))] <= 1 at every stopping time, L its privacy loss and `bound` the sum of
+the bounds it returned; the functions below turn that into (epsilon, delta), outcome by outcome. Source: Raisa, Koskela
+& Honkela (arXiv 2509.22213); docs/mathematics.md, "Ex-post conversions".
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from parco.balls import arb, ball, precision, upper
+from parco.errors import RequestError
+from parco.measure import Measure
+
+__all__ = ["bound_at_order", "hockey_stick_epsilon_upper", "probabilistic_epsilon_upper"]
+
+_BITS = 256
+
+
+def bound_at_order(measure: Measure, total: Fraction, *, order: Fraction) -> Fraction:
+    """For every realised total >= 0 and order alpha > 1, returns the exact ex-post bound, or raises RequestError.
+
+    gdp: alpha mu^2/2. pure: the sum of epsilon itself, at every order.
+    """
+    _check_order(order)
+    _check_bound(total)
+    return order * total / 2 if measure is Measure.GDP else total
+
+
+def hockey_stick_epsilon_upper(bound: Fraction, *, order: Fraction, delta: Fraction) -> Fraction:
+    """For every bound >= 0, order > 1 and 0 < delta < 1, returns a hockey-stick epsilon, or raises RequestError.
+
+    bound + log(1/delta)/(alpha-1) + log(1-1/alpha) - log(alpha)/(alpha-1), rounded up and at least 0: for every set S
+    of outcomes P(S) <= integral over S of e^epsilon dQ + delta, with epsilon a function of the outcome through its
+    bound. Survives post-processing. Source: the conversion of Canonne, Kamath & Steinke 2020 (proposition 12) against
+    e^bound Q.
+    """
+    _check(bound, order, delta)
+    with precision(_BITS):
+        alpha = ball(order)
+        slack = _slack(order, delta) + (1 - 1 / alpha).log() - alpha.log() / (alpha - 1)
+        # A negative epsilon may always be raised to zero.
+        return max(upper(ball(bound) + slack), Fraction(0))
+
+
+def probabilistic_epsilon_upper(bound: Fraction, *, order: Fraction, delta: Fraction) -> Fraction:
+    """For every bound >= 0, order > 1 and 0 < delta < 1, returns a bound on the loss, or raises RequestError.
+
+    bound + log(1/delta)/(alpha-1), rounded up: with probability at least 1 - delta the privacy loss stays below it, at
+    all times at once (Ville's inequality). Valid only when all mechanism deltas are zero; lost under post-processing
+    that drops the bound.
+    """
+    _check(bound, order, delta)
+    with precision(_BITS):
+        return upper(ball(bound) + _slack(order, delta))
+
+
+def _slack(order: Fraction, delta: Fraction) -> arb:
+    return ball(1 / delta).log() / ball(order - 1)
+
+
+def _check(bound: Fraction, order: Fraction, delta: Fraction) -> None:
+    _check_bound(bound)
+    _check_order(order)
+    if not 0 < delta < 1:
+        raise RequestError("delta lies strictly between 0 and 1")
+
+
+def _check_bound(bound: Fraction) -> None:
+    if bound < 0:
+        raise RequestError("a total is not negative")
+
+
+def _check_order(order: Fraction) -> None:
+    if order <= 1:
+        raise RequestError("an order is greater than 1")

@@ -1,0 +1,122 @@
+"""One release before it runs: its mechanism, what it costs, how wide its intervals will be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from parco.contract import Contract
+from parco.errors import QuestionError
+from parco.measure import COST_UNIT, Cost, Exactable, decimal_text, exact, exact_text, units_floor
+from parco.mechanisms import design
+from parco.mechanisms.mechanism import Mechanism
+from parco.privacy.sensitivity import Sensitivity
+from parco.queries.query import Query
+from parco.queries.sensitivity import sensitivity
+
+__all__ = ["CONFIDENCE", "Plan", "Spend"]
+
+CONFIDENCE = Fraction(95, 100)
+"""The level of intervals where the asker names none."""
+
+
+@dataclass(frozen=True)
+class Spend:
+    """How a release is paid: by a ceiling on its cost, by the accuracy it must reach, or by the contract's share."""
+
+    cost: Fraction | None = None
+    error: Fraction | None = None
+    confidence: Fraction = CONFIDENCE
+
+    @classmethod
+    def of(
+        cls, *, cost: Exactable | None = None, error: Exactable | None = None, confidence: Exactable | None = None
+    ) -> Spend:
+        """For every pair with at most one of cost and error, returns it exactly, or raises QuestionError."""
+        if cost is not None and error is not None:
+            raise QuestionError("give cost or error, not both: one follows from the other")
+        level = CONFIDENCE if confidence is None else exact(confidence, "confidence")
+        if not 0 < level <= 1 - Fraction(1, 10**12):
+            raise QuestionError("confidence lies above 0 and at most 1 - 1e-12")
+        amount = None if cost is None else _positive(cost, "cost")
+        width = None if error is None else _positive(error, "error")
+        return cls(amount, width, level)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one release would be; computed from contract and question, without data and without spending.
+
+    `cost` is what it is charged, `half_width` the half-width of each cell's interval at `confidence`, both exact.
+    `remaining` is what the account would hold afterwards, negative where it does not fit, and `repeat` says that the
+    answer is already stored and free; a session fills in both.
+    """
+
+    query: Query
+    version: str
+    mechanism: Mechanism
+    sensitivity: Sensitivity
+    cost: Cost
+    half_width: Fraction
+    confidence: Fraction
+    remaining: Fraction | None = None
+    repeat: bool = False
+
+    @classmethod
+    def of(cls, query: Query, *, version: str, spend: Spend) -> Plan:
+        """For every question and spend, returns the plan that the contract's measure prescribes."""
+        contract, distance = query.contract, sensitivity(query)
+        measure, step = contract.budget.measure, query.step
+        if spend.error is not None:
+            mechanism = design.for_error(measure, distance, step=step, error=spend.error, confidence=spend.confidence)
+        else:
+            mechanism = design.for_cost(measure, distance, step=step, units=_units(contract, spend))
+        cost = Cost(mechanism.cost_units(distance, measure))
+        width = mechanism.half_width(spend.confidence)
+        return cls(query, version, mechanism, distance, cost, width, spend.confidence)
+
+    @property
+    def question(self) -> str:
+        """The canonical text of the question this plan answers."""
+        return self.query.question(self.version)
+
+    def record(self) -> dict[str, object]:
+        """The plan as `parco release --dry-run --json` prints it; numbers as exact text."""
+        return {
+            "question": str(self.query),
+            "version": self.version,
+            "cells": self.query.cells,
+            "measure": self.query.contract.budget.measure.value,
+            "mechanism": self.mechanism.kind,
+            "scale": exact_text(self.mechanism.scale),
+            "lattice": exact_text(self.mechanism.lattice),
+            "cost": "0" if self.repeat else str(self.cost),
+            "half_width": decimal_text(self.half_width),
+            "confidence": exact_text(self.confidence),
+            "remaining": None if self.remaining is None else decimal_text(self.remaining),
+            "repeat": self.repeat,
+        }
+
+    def __str__(self) -> str:
+        measure = self.query.contract.budget.measure.value
+        price = "free, already stored" if self.repeat else f"costs {self.cost} of {measure}"
+        left = "" if self.remaining is None else f", leaves {decimal_text(self.remaining)}"
+        width = f"± {decimal_text(self.half_width)} at {float(self.confidence):.4g}"
+        return f"{self.query}: {price}, {width}{left}"
+
+
+def _units(contract: Contract, spend: Spend) -> int:
+    """The ceiling in 10^-15, rounded down: what the user asks, or the contract's share of the cap."""
+    budget = contract.budget
+    if spend.cost is None:
+        return units_floor(budget.default_share * budget.cap_units * COST_UNIT)
+    if (units := units_floor(spend.cost)) == 0:
+        raise QuestionError("the cost asked is below 1e-15, the least an account can count: ask for more")
+    return units
+
+
+def _positive(value: Exactable, name: str) -> Fraction:
+    number = exact(value, name)
+    if number <= 0:
+        raise QuestionError(f"{name} must be above 0")
+    return number

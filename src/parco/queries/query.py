@@ -1,0 +1,145 @@
+"""A question in canonical form: what is counted or summed, grouped by which declared keys."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Literal
+
+from parco import canonical
+from parco.contract import CELLS_MAX, Contract
+from parco.errors import QuestionError
+
+__all__ = ["Query", "Statistic"]
+
+Key = str | int
+
+
+class Statistic(StrEnum):
+    """What is computed in each group."""
+
+    COUNT = "count"
+    """Rows, at most `rows` of them for a unit and group."""
+    COUNT_UNITS = "count_units"
+    """Units that have at least one row there."""
+    SUM = "sum"
+    """The sum of a numeric column, clamped and on its lattice, over the rows that are kept."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question the contract allows: make one with `Query.of`.
+
+    `by` is sorted by name, so that one question has one form whatever the order it is asked in.
+    """
+
+    contract: Contract
+    statistic: Statistic
+    column: str | None
+    by: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, contract: Contract, statistic: str, *, column: str | None = None, by: str | Sequence[str] = ()
+    ) -> Query:
+        """For every question on declared names, returns it, or raises QuestionError naming what the contract lacks."""
+        kinds = [kind.value for kind in Statistic]
+        if statistic not in kinds:
+            raise QuestionError(f"unknown statistic {statistic!r}: choose one of {', '.join(kinds)}")
+        query = cls(contract, Statistic(statistic), column, _names(by))
+        query._check_column()
+        query._check_groups()
+        return query
+
+    @property
+    def keys(self) -> tuple[tuple[Key, ...], ...]:
+        """The declared keys of each grouping in `by`."""
+        return tuple(self.contract.keys(name) or () for name in self.by)
+
+    @property
+    def cells(self) -> int:
+        """The number of groups G that are published; 1 without grouping."""
+        return math.prod(len(keys) for keys in self.keys)
+
+    @property
+    def groups(self) -> int:
+        """In how many of the groups one unit can count: min(K, G)."""
+        return min(self.contract.unit.groups, self.cells)
+
+    @property
+    def step(self) -> Fraction:
+        """The lattice step h of the exact statistic."""
+        numeric = self.contract.numeric(self.column) if self.column is not None else None
+        return Fraction(1) if numeric is None else numeric.lattice
+
+    def labels(self) -> Iterator[tuple[Key, ...]]:
+        """The keys of each cell, in the order of the cells."""
+        return itertools.product(*self.keys)
+
+    def question(self, version: str) -> str:
+        """The canonical text of the question on one version of the data: its digest is what the ledger remembers.
+
+        It holds whatever the exact statistic depends on, and nothing else; a contract that changes one of these asks
+        another question.
+        """
+        contract, unit = self.contract, self.contract.unit
+        limits: dict[str, object] = {"groups": self.groups}
+        if self.statistic is not Statistic.COUNT_UNITS:
+            limits["rows"] = unit.rows
+        record = {
+            "data": contract.data.name,
+            "version": version,
+            "unit": unit.column,
+            "statistic": self.statistic.value,
+            "column": self._definition(self.column, drop="keys") if self.column is not None else None,
+            "by": [self._definition(name, drop="bounds") for name in self.by],
+            "limits": limits,
+            "rules": {"infinity": "clamp", "nan": "drop", "null": "drop", "unparsed": "drop"},
+        }
+        return canonical.encode(record).decode()
+
+    def __str__(self) -> str:
+        what = self.statistic.value if self.column is None else f"{self.statistic.value} {self.column}"
+        return f"{what} by {', '.join(self.by)}" if self.by else what
+
+    def _definition(self, name: str, *, drop: Literal["keys", "bounds"]) -> dict[str, object]:
+        """What the contract says of a name in its role here: a grouping has no bounds, a summed column no keys."""
+        contract, excluded = self.contract, {"keys"} if drop == "keys" else {"lower", "upper"}
+        declared = contract.bins.get(name) or contract.columns[name]
+        return {"name": name, **declared.model_dump(mode="json", exclude=excluded, exclude_none=True)}
+
+    def _check_column(self) -> None:
+        if self.statistic is not Statistic.SUM:
+            if self.column is not None:
+                raise QuestionError(f"{self.statistic} takes no column; ask for `sum {self.column}`, or leave it out")
+            return
+        if self.column is None:
+            raise QuestionError("sum needs the name of a column")
+        numeric = self.contract.numeric(self.column)
+        if numeric is None:
+            raise QuestionError(
+                f"{self.column} is not declared as an integer or decimal column: "
+                "without declared bounds a sum has no sensitivity"
+            )
+        if numeric.magnitude == 0:
+            raise QuestionError(f"{self.column} has bounds 0 and 0: its sum is 0 for any data, and needs no release")
+
+    def _check_groups(self) -> None:
+        for name in self.by:
+            if self.contract.keys(name) is None:
+                raise QuestionError(f"cannot group by {name}: the contract declares no keys and no bins of that name")
+        if len(set(self.by)) < len(self.by):
+            raise QuestionError("a grouping is named twice")
+        if self.cells > CELLS_MAX:
+            raise QuestionError(f"{self.cells} groups are more than {CELLS_MAX}: group by fewer keys")
+
+
+def _names(by: str | Sequence[str]) -> tuple[str, ...]:
+    names = (by,) if isinstance(by, str) else by
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise QuestionError('by takes one name or a list of names, such as by="month" or by=["month", "channel"]')
+    return tuple(sorted(names))

@@ -1,0 +1,125 @@
+"""The receipt: what one release cost, by which mechanism, and what may be claimed of the account since.
+
+A receipt is a function of what the ledger stores, so the same release has the same receipt whenever it is shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from parco.contract import Contract
+from parco.measure import Cost, Measure, decimal_text, exact_text, significant_text
+from parco.mechanisms.mechanism import Mechanism
+from parco.privacy import claim, expost
+from parco.privacy.claim import Claim
+from parco.privacy.sensitivity import Sensitivity
+
+__all__ = ["Receipt"]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a release cost, and what may be claimed at its place in the ledger.
+
+    `cost` and `remaining` are in the account's measure; `spent` counts what was spent or reserved on the account when
+    this release was settled, itself included; `scale` and `lattice` are in the statistic's units; `position` is the
+    ledger entry that settled it. `private` is False where the bits came from a tape.
+    """
+
+    release: int
+    position: int
+    question: str
+    version: str
+    contract: Contract
+    mechanism: Mechanism
+    sensitivity: Sensitivity
+    cost: Cost
+    cap: Cost
+    spent: Cost
+    private: bool
+    parco: str
+
+    @property
+    def measure(self) -> Measure:
+        """The currency of `cost`, `cap` and `spent`."""
+        return self.contract.budget.measure
+
+    @property
+    def order(self) -> Fraction:
+        """The receipt order alpha, fixed at signing."""
+        return self.contract.budget.receipt_order
+
+    @property
+    def remaining(self) -> Fraction:
+        """What the account held when this release was settled."""
+        return self.cap.value - self.spent.value
+
+    @property
+    def bound(self) -> Fraction:
+        """The realised ex-post bound of this release at the receipt order."""
+        return expost.bound_at_order(self.measure, self.cost.value, order=self.order)
+
+    def claims(self) -> tuple[Claim, ...]:
+        """What may be claimed of all releases on the account up to `position` (docs/mathematics.md, "Claims").
+
+        First the cap, which holds always; then the realised total at the receipt order. All are valid, none is tight.
+        """
+        contract, delta = self.contract, self.contract.budget.delta
+        unit = contract.unit
+        context = claim.Context(
+            unit=unit.column,
+            neighbours=unit.neighbours,
+            bounds=f"at most {unit.groups} groups, {unit.rows} rows a group",
+            measure=self.measure,
+        )
+        return (
+            claim.cap_claim(context, cap=self.cap.value, delta=delta),
+            *claim.realised_claims(context, total=self.spent.value, order=self.order, delta=delta),
+        )
+
+    def record(self) -> dict[str, object]:
+        """The receipt as a tree of text, integers and booleans; numbers as exact decimal or p/q text."""
+        contract = self.contract
+        return {
+            "release": self.release,
+            "position": self.position,
+            "question": self.question,
+            "account": contract.data.name,
+            "version": self.version,
+            "contract": contract.name,
+            "contract_digest": contract.digest,
+            "measure": self.measure.value,
+            "cost": str(self.cost),
+            "remaining": decimal_text(self.remaining),
+            "cap": str(self.cap),
+            "mechanism": self.mechanism.kind,
+            "scale": exact_text(self.mechanism.scale),
+            "lattice": exact_text(self.mechanism.lattice),
+            "sensitivity_l1": exact_text(self.sensitivity.l1),
+            "sensitivity_l2_squared": exact_text(self.sensitivity.l2_squared),
+            "order": exact_text(self.order),
+            "bound": exact_text(self.bound),
+            "claims": [one.record() for one in self.claims()],
+            "unprotected": contract.unprotected if contract.unprotected == "none" else list(contract.unprotected),
+            "private": self.private,
+            "parco": self.parco,
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"release {self.release}: {self.question} (data version {self.version})",
+            f"  cost       {self.cost} of {self.measure}, remaining {decimal_text(self.remaining)} of {self.cap}",
+            f"  noise      {self.mechanism.kind}, scale {_short(self.mechanism.scale)}, "
+            f"lattice {exact_text(self.mechanism.lattice)}",
+            f"  bound      {_short(self.bound)} at order {exact_text(self.order)}",
+            f"  contract   {self.contract.name}, {self.contract.digest[:16]}…",
+            f"  ledger     entry {self.position}, parco {self.parco}",
+        ]
+        if not self.private:
+            lines.append("  NOT PRIVATE: the random bits came from a tape")
+        return "\n".join(lines)
+
+
+def _short(value: Fraction) -> str:
+    return significant_text(value, 6, up=True)

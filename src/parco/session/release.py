@@ -1,0 +1,130 @@
+"""A release: the answer and its receipt, which no later step can take apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from parco.errors import RequestError
+from parco.measure import Cost, decimal_text
+from parco.session.receipt import Receipt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Answer", "Release", "Row"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+_DECIMAL128_DIGITS, _DECIMAL256_DIGITS = 38, 76
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell: its keys, the noisy value, and the interval that covers the exact value at the stated confidence.
+
+    The interval is about the noise alone: not about bounding, clamping or sampling.
+    """
+
+    keys: tuple[str | int, ...]
+    value: Fraction
+    lower: Fraction
+    upper: Fraction
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The noisy cells of one question, in the order of the declared keys; all numbers are on the lattice."""
+
+    by: tuple[str, ...]
+    labels: tuple[tuple[str | int, ...], ...]
+    values: tuple[int, ...]
+    lattice: Fraction
+    half_width: Fraction
+    confidence: Fraction
+
+    def __iter__(self) -> Iterator[Row]:
+        for keys, steps in zip(self.labels, self.values, strict=True):
+            value = steps * self.lattice
+            yield Row(keys, value, value - self.half_width, value + self.half_width)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def rows(self) -> list[dict[str, str | int]]:
+        """A dict a cell: keys, then value, lower and upper as exact decimal text."""
+        return [
+            dict(zip(self.by, row.keys, strict=True))
+            | {name: decimal_text(getattr(row, name)) for name in ("value", "lower", "upper")}
+            for row in self
+        ]
+
+    def table(self) -> pa.Table:
+        """The cells as an Arrow table: keys, then value, lower and upper, exact (64-bit integers, or decimals)."""
+        import pyarrow as pa
+
+        keys = {name: pa.array([label[place] for label in self.labels]) for place, name in enumerate(self.by)}
+        rows = list(self)
+        numbers = {name: _exact_array([getattr(row, name) for row in rows]) for name in ("value", "lower", "upper")}
+        return pa.table(keys | numbers)
+
+
+@dataclass(frozen=True)
+class Release(Generic[T]):
+    """A value and the receipt that says what it cost.
+
+    `cost` is what this access was charged, 0 where the answer was already stored (`repeat`); `remaining` is what the
+    account holds now.
+    """
+
+    value: T
+    receipt: Receipt
+    repeat: bool
+    cost: Cost
+    remaining: Fraction
+
+    def table(self) -> pa.Table:
+        """The answer as an Arrow table; raises RequestError after a `map` to something else."""
+        if isinstance(self.value, Answer):
+            return self.value.table()
+        raise RequestError("this release was mapped to something that is not an answer: use its value")
+
+    def map(self, function: Callable[[T], U]) -> Release[U]:
+        """Post-processing: applies `function` to the released value, and nothing else; the receipt stays.
+
+        Free, because the function sees what was published, never the data.
+        """
+        return Release(function(self.value), self.receipt, self.repeat, self.cost, self.remaining)
+
+    def record(self) -> dict[str, object]:
+        """The release as `parco release --json` prints it."""
+        rows = self.value.rows() if isinstance(self.value, Answer) else []
+        return {
+            "release": self.receipt.release,
+            "repeat": self.repeat,
+            "cost": str(self.cost),
+            "remaining": decimal_text(self.remaining),
+            "rows": rows,
+            "receipt": self.receipt.record(),
+        }
+
+
+def _exact_array(values: list[Fraction]) -> pa.Array:
+    import pyarrow as pa
+
+    if all(value.denominator == 1 and abs(value) < 2**63 for value in values):
+        return pa.array([int(value) for value in values], pa.int64())
+    texts = [decimal_text(value) for value in values]
+    places = max(len(text.partition(".")[2]) for text in texts)
+    digits = max(len(text.strip("-").partition(".")[0]) for text in texts) + places
+    kind = pa.decimal128(_DECIMAL128_DIGITS, places) if digits <= _DECIMAL128_DIGITS else None
+    if kind is None:
+        kind = pa.decimal256(min(max(digits, 1), _DECIMAL256_DIGITS), places)
+    from decimal import Context, Decimal
+
+    # A context of its own: the caller's may round to fewer digits.
+    exact = Context(prec=_DECIMAL256_DIGITS * 2)
+    return pa.array([exact.create_decimal(Decimal(text)) for text in texts], kind)

@@ -1,0 +1,351 @@
+"""One release, from question to receipt, in the only order that keeps the promise.
+
+    plan      mechanism and cost, from contract and question alone
+    check     names and types of the file
+    begin     the charge, durable before a row is read; or the stored answer
+    run       exact bounded integers
+    draw      one exact integer of noise a cell
+    settle    durable before anyone sees the answer
+
+A crash between begin and settle costs budget and never privacy. A failure there is a forfeit: the charge stands and
+the message is constant, because why it failed may depend on somebody's row.
+"""
+
+from __future__ import annotations
+
+import getpass
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar, Unpack
+
+from parco import canonical
+from parco.contract import Contract
+from parco.engines.duckdb import DuckDBEngine
+from parco.errors import BusyError, ContractChangedError, ForfeitedError, RequestError
+from parco.ledger import points
+from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
+from parco.measure import COST_UNIT, Cost, Exactable
+from parco.mechanisms.mechanism import Mechanism, mechanism_of
+from parco.noise.bits import BitSource, KernelBits
+from parco.privacy.sensitivity import Sensitivity
+from parco.queries.plan import Plan, Spend
+from parco.queries.query import Query
+from parco.session.receipt import Receipt
+from parco.session.release import Answer, Release
+
+if TYPE_CHECKING:
+    from parco.stores.records import AccountRow, HistoryRow, Settled, Stored
+
+__all__ = ["Planner", "Questions", "Session", "default_actor", "default_ledger"]
+
+R = TypeVar("R")
+Progress = Callable[[str, int, int], None]
+
+_FAILED = (
+    "the release failed after its charge: the charge stands. Why it failed is not told, since that could depend on "
+    "somebody's row; `parco history` shows it as forfeited, and asking again is a new charge"
+)
+_POLL_SECONDS = 0.05
+_WAIT_SECONDS_MAX = 3600.0
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """One call of a question: what is asked, how it is paid, and whether a stored answer will do."""
+
+    statistic: str
+    column: str | None
+    by: str | Sequence[str]
+    spend: Spend
+    fresh: bool
+    key: str | None
+
+
+class How(TypedDict, total=False):
+    """The options of every question; `Questions` says what each means."""
+
+    by: str | Sequence[str]
+    cost: Exactable | None
+    error: Exactable | None
+    confidence: Exactable | None
+    fresh: bool
+    key: str | None
+
+
+class Questions(ABC, Generic[R]):
+    """The questions one can ask, each paid by `cost`, by `error` at `confidence`, or by the contract's default share.
+
+    by: the name of one declared grouping, or a list of names. cost: the most to spend, in the account's measure.
+    error: the half-width that each cell's interval has to reach, in the statistic's units. confidence: the level of
+    the intervals, 0.95 unless given. Numbers are exact: decimal text, p/q text, int, Fraction, or a float, which is
+    taken by its shortest decimal text. fresh: pay again, even where an answer is stored. key: an idempotency key; the
+    same key never pays twice. Each raises RequestError for what the contract does not allow, BudgetError for what the
+    account does not hold (then nothing was charged), ForfeitedError after a failure behind the charge.
+    """
+
+    def count(self, **how: Unpack[How]) -> R:
+        """The number of rows in each group; a unit counts with at most `rows` of them."""
+        return self.ask("count", **how)
+
+    def count_units(self, **how: Unpack[How]) -> R:
+        """The number of units that have at least one row in each group."""
+        return self.ask("count_units", **how)
+
+    def sum(self, column: str, **how: Unpack[How]) -> R:
+        """The sum of a column in each group, each value clamped to the declared bounds and put on the lattice."""
+        return self.ask("sum", column, **how)
+
+    def ask(self, statistic: str, column: str | None = None, **how: Unpack[How]) -> R:
+        """The question whose statistic is named by text: "count", "count_units" or "sum"."""
+        spend = Spend.of(cost=how.get("cost"), error=how.get("error"), confidence=how.get("confidence"))
+        asked = _Ask(statistic, column, how.get("by", ()), spend, how.get("fresh", False), how.get("key"))
+        return self._ask(asked)
+
+    @abstractmethod
+    def _ask(self, ask: _Ask) -> R: ...
+
+
+class Session(Questions[Release[Answer]]):
+    """One actor's door to one data set under one signed contract; a context manager, safe to share among threads.
+
+    contract: as read from its file. data: a CSV or Parquet file, by default the contract's source. ledger: the file
+    that `parco sign` made, by default `<name>.ledger` beside the contract. actor: who asks, by default the login name.
+    version: the declared label of the data's state, by default the contract's. progress: called as (stage, done,
+    total) while a release runs. Raises NotSignedError, ContractChangedError or StorageError.
+    """
+
+    def __init__(
+        self,
+        contract: Contract,
+        *,
+        data: str | Path | None = None,
+        ledger: str | Path | None = None,
+        actor: str | None = None,
+        version: str | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        from parco.stores.sqlite import SqliteStore
+
+        self.contract = contract
+        self.version = contract.data.version if version is None else version
+        self.actor = default_actor() if actor is None else actor
+        self._data = data
+        self._progress = progress or _no_progress
+        self._store = SqliteStore.open(default_ledger(contract) if ledger is None else ledger)
+        self._signed = self._store.signed(contract.data.name, contract.name)
+        if self._signed.text != contract.text:
+            raise ContractChangedError(
+                f"the contract {contract.name} differs from the one that was signed on this ledger: restore the signed "
+                "text, or sign the new one under another name"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Nothing stays open between releases: there is nothing to close."""
+
+    @property
+    def plan(self) -> Planner:
+        """The same questions, answered with what they would cost: `session.plan.count(...)` spends nothing."""
+        return Planner(self)
+
+    def budget(self) -> list[AccountRow]:
+        """The ledger's accounts as they stand."""
+        return self._store.accounts()
+
+    def history(self) -> list[HistoryRow]:
+        """All signings and releases, in the order of the ledger."""
+        return self._store.history()
+
+    def _ask(self, ask: _Ask) -> Release[Answer]:
+        plan = self._plan(ask)
+        if not ask.fresh and ask.key is None and (stored := self._stored(plan, ask)):
+            return self._repeat(stored, plan)
+        engine = self._engine(plan.query)
+        outcome = self._begin(plan, ask)
+        return self._run(plan, engine, outcome) if isinstance(outcome, int) else self._repeat(outcome, plan)
+
+    def _plan(self, ask: _Ask) -> Plan:
+        query = Query.of(self.contract, ask.statistic, column=ask.column, by=ask.by)
+        return Plan.of(query, version=self.version, spend=ask.spend)
+
+    def _planned(self, ask: _Ask) -> Plan:
+        """The plan, with what the account would hold afterwards."""
+        plan = self._plan(ask)
+        repeat = not ask.fresh and self._stored(plan, ask) is not None
+        return replace(plan, remaining=self._remaining() - (0 if repeat else plan.cost.value), repeat=repeat)
+
+    def _stored(self, plan: Plan, ask: _Ask) -> Stored | None:
+        """The sharpest stored answer that serves, or None."""
+        served = [stored for stored in self._store.answers(plan.question) if self._serves(plan, ask, stored)]
+        return min(served, key=lambda stored: stored.reserve.mechanism.scale, default=None)
+
+    def _serves(self, plan: Plan, ask: _Ask, stored: Settled) -> bool:
+        """Whether a stored answer is at least as sharp as the plan; its noise is a function of ledger and question."""
+        mechanism = _mechanism(stored)
+        if stored.private != self._private or mechanism.kind != plan.mechanism.kind:
+            return False
+        reached = ask.spend.error is not None and mechanism.half_width(plan.confidence) <= ask.spend.error
+        return mechanism.scale <= plan.mechanism.scale or reached
+
+    def _engine(self, query: Query) -> DuckDBEngine:
+        """The engine on the data's file, once its names and types are found to fit."""
+        source = self._data if self._data is not None else self.contract.source_path
+        if source is None:
+            raise RequestError("name the data: --data, data=, or source in the contract's [data]")
+        engine = DuckDBEngine(source)
+        engine.check(self.contract, [*query.by, *([] if query.column is None else [query.column])])
+        return engine
+
+    def _begin(self, plan: Plan, ask: _Ask) -> int | Stored:
+        """The number of the request, its charge durable, or a stored answer; waits while another answers the same."""
+        from parco.stores.records import Pending, Request, Started
+
+        request = Request(
+            actor=self.actor,
+            question=plan.question,
+            contract=self._signed.contract,
+            mechanism=MechanismFacts(plan.mechanism.kind, plan.mechanism.scale, plan.mechanism.lattice),
+            sensitivity=SensitivityFacts(plan.sensitivity.l1, plan.sensitivity.l2_squared),
+            cells=plan.query.cells,
+            charges=(Charge(self._signed.account, plan.cost.units, 0),),
+            fresh=ask.fresh,
+            key=ask.key,
+        )
+        points.reach("before-reserve")
+        until = time.monotonic() + _WAIT_SECONDS_MAX
+        while isinstance(
+            outcome := self._store.begin(request, serves=lambda stored: self._serves(plan, ask, stored)), Pending
+        ):
+            if time.monotonic() > until:
+                raise BusyError("another process has been answering the same question for an hour: see `parco history`")
+            self._progress("waiting for the same question", 0, 0)
+            time.sleep(_POLL_SECONDS)
+        if isinstance(outcome, Started):
+            points.reach("after-reserve")
+            return outcome.request
+        return outcome
+
+    def _run(self, plan: Plan, engine: DuckDBEngine, request: int) -> Release[Answer]:
+        """Reads, draws and settles; whatever fails in between is a forfeit, told with one constant message."""
+        failure: BaseException | None = None
+        try:
+            answer = self._answer(plan, engine)
+        except BaseException as error:  # noqa: BLE001 - its text may hold a private value; it goes no further
+            failure = error
+        if failure is not None:
+            # Outside the handler, so that the engine's error is not the context of ours and no log can print it.
+            stop = type(failure) if isinstance(failure, KeyboardInterrupt | SystemExit) else None
+            del failure
+            self._store.forfeit(request)
+            raise ForfeitedError(_FAILED) if stop is None else stop
+        points.reach("before-settle")
+        stored = self._store.settle(request, answer=answer, private=self._private)
+        points.reach("after-settle")
+        return self._release(stored, plan, repeat=False)
+
+    def _answer(self, plan: Plan, engine: DuckDBEngine) -> bytes:
+        """The noisy cells as they will be stored: exact sums on the finer lattice, plus one exact draw each."""
+        self._progress("reading", 0, 0)
+        exact = engine.run(plan.query, secret=self._store.secret(self._signed.account))
+        finer = int(plan.query.step / plan.mechanism.lattice)
+        noisy = plan.mechanism.draw(
+            [steps * finer for steps in exact],
+            self._bits(),
+            progress=lambda done: self._progress("drawing", done, len(exact)),
+        )
+        return canonical.encode({"cells": noisy, "parco": version("parco")})
+
+    def _repeat(self, stored: Stored, plan: Plan) -> Release[Answer]:
+        self._store.repeated(stored.request)
+        return self._release(stored, plan, repeat=True)
+
+    def _release(self, stored: Stored, plan: Plan, *, repeat: bool) -> Release[Answer]:
+        """What the ledger stores, as the asker sees it: a function of the stored bytes and the level asked for."""
+        body, mechanism = canonical.decode(stored.answer), _mechanism(stored)
+        answer = Answer(
+            by=plan.query.by,
+            labels=tuple(plan.query.labels()),
+            values=tuple(body["cells"]),
+            lattice=mechanism.lattice,
+            half_width=mechanism.half_width(plan.confidence),
+            confidence=plan.confidence,
+        )
+        receipt = self._receipt(stored, plan, parco=body["parco"])
+        cost, remaining = (Cost(0), self._remaining()) if repeat else (receipt.cost, receipt.remaining)
+        return Release(answer, receipt, repeat, cost, remaining)
+
+    def _receipt(self, stored: Stored, plan: Plan, *, parco: str) -> Receipt:
+        (charge,) = stored.charges
+        balance = next(balance for balance in stored.accounts if balance.account == charge.account)
+        reserve = stored.reserve
+        return Receipt(
+            release=stored.request,
+            position=stored.position,
+            question=str(plan.query),
+            version=self.version,
+            contract=Contract.from_text(self._store.contract_text(reserve.contract)),
+            mechanism=_mechanism(stored),
+            sensitivity=Sensitivity(l1=reserve.sensitivity.l1, l2_squared=reserve.sensitivity.l2_squared),
+            cost=Cost(charge.cost),
+            cap=Cost(balance.cap),
+            spent=Cost(balance.spent + balance.reserved),
+            private=stored.private,
+            parco=parco,
+        )
+
+    def _remaining(self) -> Fraction:
+        account = next(row for row in self._store.accounts() if row.account == self._signed.account)
+        return account.remaining * COST_UNIT
+
+    # The two members below are all that `parco.testing` replaces.
+    _private = True
+
+    def _bits(self) -> BitSource:
+        """Bits from the kernel, a new source for each release."""
+        return KernelBits()
+
+
+class Planner(Questions[Plan]):
+    """The questions of a session, answered with their plans: cost, half-width, what would be left."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def _ask(self, ask: _Ask) -> Plan:
+        return self._session._planned(ask)
+
+
+def default_actor() -> str:
+    """The login name, or "unknown" where the machine has none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"
+
+
+def default_ledger(contract: Contract) -> Path:
+    """`<name>.ledger` in the folder of the contract's file."""
+    return contract.folder / f"{contract.name}.ledger"
+
+
+def _mechanism(stored: Settled) -> Mechanism:
+    facts = stored.reserve.mechanism
+    return mechanism_of({"kind": facts.kind, "scale": _pair(facts.scale), "lattice": _pair(facts.lattice)})
+
+
+def _pair(value: Fraction) -> list[int]:
+    return [value.numerator, value.denominator]
+
+
+def _no_progress(stage: str, done: int, total: int) -> None:
+    """For callers that want no progress shown."""

@@ -1,0 +1,150 @@
+"""One connection a transaction, with every safety setting made and read back.
+
+No connection outlives its transaction, so none is shared by threads or carried over a fork. The file is never opened
+except through SQLite: on POSIX systems, closing any other handle of it would drop the locks that SQLite holds for this
+whole process (sqlite.org/howtocorrupt.html, section 2.2). So its header is read through SQLite as well, before the
+first setting is made.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event
+
+from parco.errors import LedgerFormatError, StorageError
+from parco.ledger.entries import FORMAT
+from parco.stores import tables
+from parco.stores.faults import not_a_ledger
+
+__all__ = ["BEGIN_READ", "BEGIN_WRITE", "connect", "create_file", "engine_for"]
+
+# A writer takes its lock first, so that it never has to upgrade one: two upgrades would deadlock.
+BEGIN_WRITE = "BEGIN IMMEDIATE"
+BEGIN_READ = "BEGIN DEFERRED"
+
+# Name, value to set, value to read back. The rollback journal is slower than WAL, but every SQLite library in use
+# gets it right; EXTRA also syncs the folder after the journal is deleted, so that a commit survives power loss.
+# secure_delete makes an erased text gone from the file, not only from the table.
+_SETTINGS: tuple[tuple[str, str, object], ...] = (
+    ("journal_mode", "DELETE", "delete"),
+    ("synchronous", "EXTRA", 3),
+    ("foreign_keys", "ON", 1),
+    ("secure_delete", "ON", 1),
+    ("fullfsync", "ON", 1),
+    ("ignore_check_constraints", "OFF", 0),
+)
+
+
+def engine_for(path: Path, *, busy_seconds: float) -> Engine:
+    """An engine whose every connection is `connect(path)`, and whose transactions begin as their options say."""
+    engine = create_engine(
+        "sqlite://",
+        creator=lambda: connect(path, busy_seconds=busy_seconds),
+        poolclass=NullPool,
+        hide_parameters=True,
+    )
+
+    # The driver begins nothing by itself (isolation_level=None below): what begins, and how, is decided here alone.
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql(connection.get_execution_options().get("begin", BEGIN_READ))
+
+    return engine
+
+
+def connect(path: Path, *, busy_seconds: float) -> sqlite3.Connection:
+    """For every ledger of this format, returns a connection on which all safety settings hold.
+
+    Raises LedgerFormatError for another kind of file or a newer format, StorageError if a setting does not stick,
+    sqlite3.Error if the machine refuses.
+    """
+    connection = _raw(path, "rw", busy_seconds)
+    try:
+        _check_header(connection, path)
+        _make_safe(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def create_file(path: Path, *, busy_seconds: float) -> None:
+    """Makes an empty ledger at `path`, whole or not at all; one that another process made meanwhile is left alone.
+
+    It is built under a name of its own and then linked: a link never replaces a file, and no crash can leave a part.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+    try:
+        with closing(_raw(draft, "rwc", busy_seconds)) as connection:
+            _make_safe(connection, path)
+            _create_tables(connection)
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+        draft.with_name(f"{draft.name}-journal").unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _raw(path: Path, mode: str, busy_seconds: float) -> sqlite3.Connection:
+    # The mode never creates a file by accident: only `create_file` asks for "rwc".
+    return sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=busy_seconds)
+
+
+def _pragma(connection: sqlite3.Connection, statement: str) -> object:
+    with closing(connection.execute(f"PRAGMA {statement}")) as cursor:
+        row = cursor.fetchone()
+    return None if row is None else row[0]
+
+
+def _check_header(connection: sqlite3.Connection, path: Path) -> None:
+    if _pragma(connection, "application_id") != tables.APPLICATION_ID:
+        raise not_a_ledger(path)
+    written = _pragma(connection, "user_version")
+    if not isinstance(written, int) or written > FORMAT:
+        raise LedgerFormatError(
+            f"{path} has ledger format {written}, and this version of parco reads up to format {FORMAT}: upgrade parco",
+            found=written,
+            supported=FORMAT,
+        )
+    if written < 1:
+        raise LedgerFormatError(f"{path} is damaged: it names no ledger format; restore it from a backup")
+
+
+def _make_safe(connection: sqlite3.Connection, path: Path) -> None:
+    for name, value, expected in _SETTINGS:
+        _pragma(connection, f"{name} = {value}")
+        if _pragma(connection, name) != expected:
+            raise StorageError(f"{path}: the SQLite library did not accept {name} = {value}; it cannot hold a ledger")
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    """All tables, triggers and the header in one transaction."""
+    engine = create_engine("sqlite://", creator=lambda: connection, poolclass=NullPool)
+
+    @event.listens_for(engine, "begin")
+    def begin(made: Connection) -> None:
+        made.exec_driver_sql(BEGIN_WRITE)
+
+    with engine.begin() as made:
+        tables.metadata.create_all(made)
+        for trigger in tables.TRIGGERS:
+            made.exec_driver_sql(trigger)
+        made.exec_driver_sql(f"PRAGMA application_id = {tables.APPLICATION_ID}")
+        made.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes the new name durable; Windows does so by itself and cannot open a folder."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,157 @@
+"""What a ledger shows: entries, accounts, answers, history. All only reads, in a caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from sqlalchemy import Connection, Row, Select, select
+
+from parco import canonical
+from parco.errors import VerificationError
+from parco.ledger.entries import Entry, Forfeit, Open, Reserve, Settle, Start, Void, decode
+from parco.measure import Measure
+from parco.stores import tables, texts
+from parco.stores.records import AccountRow, HistoryRow, Settled, Stored
+
+__all__ = ["account_rows", "bodies", "entry", "history_rows", "sharpest", "stored", "stored_answers"]
+
+_Kind = TypeVar("_Kind", Open, Reserve, Settle)
+
+
+def bodies(connection: Connection) -> Iterator[bytes]:
+    """All entries as stored, first to last."""
+    yield from connection.scalars(select(tables.entries.c.body).order_by(tables.entries.c.seq))
+
+
+def entry(connection: Connection, seq: int, kind: type[_Kind]) -> _Kind:
+    """The entry with this sequence, or VerificationError if it is missing or of another kind."""
+    body = connection.scalar(select(tables.entries.c.body).where(tables.entries.c.seq == seq))
+    if body is None:
+        raise VerificationError(f"entry {seq} is missing", entry=seq)
+    found = decode(body)
+    if not isinstance(found, kind) or found.seq != seq:
+        raise VerificationError(f"entry {seq} is not the {kind.__name__.lower()} entry it is used as", entry=seq)
+    return found
+
+
+def account_rows(connection: Connection) -> list[AccountRow]:
+    """All accounts, in the order in which they were opened."""
+    rows = connection.execute(select(tables.accounts).order_by(tables.accounts.c.account))
+    return [_account_row(connection, row) for row in rows.all()]
+
+
+def _account_row(connection: Connection, row: Row[tuple[object, ...]]) -> AccountRow:
+    values = {name: value for name, value in row._mapping.items() if name in AccountRow.__dataclass_fields__}
+    name = texts.read(connection, row.dataset) or f"account {row.account}"
+    return AccountRow(**{**values, "name": name, "measure": Measure(row.measure)})
+
+
+def _answered(question: str) -> Select[tuple[int, int]]:
+    columns = tables.requests.c
+    return (
+        select(columns.request, columns.settled)
+        .where(columns.question == question, columns.state == "settled")
+        .order_by(columns.request)
+    )
+
+
+def _settled(connection: Connection, request: int, position: int) -> Settled:
+    reserve, settle = entry(connection, request, Reserve), entry(connection, position, Settle)
+    if settle.request != request:
+        raise VerificationError(f"entry {position} settles another request than {request}", entry=position)
+    return Settled(
+        request=request,
+        position=position,
+        reserve=reserve,
+        private=settle.private,
+        charges=settle.charges,
+        accounts=settle.accounts,
+    )
+
+
+def stored(connection: Connection, request: int) -> Stored:
+    """The answer to a settled request, or VerificationError if it is not settled, is lost or was changed."""
+    position = connection.scalar(select(tables.requests.c.settled).where(tables.requests.c.request == request))
+    if position is None:
+        raise VerificationError(f"request {request} is not settled", entry=request)
+    facts = _settled(connection, request, position)
+    row = connection.execute(select(tables.answers).where(tables.answers.c.request == request)).one_or_none()
+    if row is None:
+        raise VerificationError(f"the answer to request {request} is lost; its charge stands", entry=request)
+    if not _holds(row.salt, row.body, entry(connection, position, Settle).answer):
+        raise VerificationError(f"the answer to request {request} differs from the one settled", entry=request)
+    return Stored(**vars(facts), answer=row.body)
+
+
+def _holds(salt: bytes, body: bytes, digest: str) -> bool:
+    try:
+        return canonical.salted_digest(salt, body.decode()) == digest
+    except UnicodeDecodeError:
+        return False
+
+
+def stored_answers(connection: Connection, question: str) -> list[Stored]:
+    """All answers to a question's digest, oldest first."""
+    return [stored(connection, row.request) for row in connection.execute(_answered(question)).all()]
+
+
+def sharpest(connection: Connection, question: str, serves: Callable[[Settled], bool]) -> tuple[Stored | None, bool]:
+    """The answer that cost most among those that serve, the oldest of equals, and whether there is any answer at all.
+
+    The same question under the same measure is sharper the more it cost; the oldest, so that repeats agree.
+    """
+    rows = connection.execute(_answered(question)).all()
+    every = [_settled(connection, row.request, row.settled) for row in rows]
+    good = [facts for facts in every if serves(facts)]
+    best = max(good, key=lambda facts: (sum(charge.cost for charge in facts.charges), -facts.request), default=None)
+    return (None if best is None else stored(connection, best.request)), bool(every)
+
+
+def history_rows(connection: Connection) -> list[HistoryRow]:
+    """One row for each signing and each request, in order, each as it stands now."""
+    known = texts.read_all(connection)
+    rows: dict[int, HistoryRow] = {}
+    for body in bodies(connection):
+        _into(rows, decode(body), known)
+    return list(rows.values())
+
+
+def _into(rows: dict[int, HistoryRow], found: Entry, known: dict[str, str | None]) -> None:
+    if isinstance(found, Open | Reserve):
+        rows[found.seq] = _opened(found, known) if isinstance(found, Open) else _reserved(found, known)
+        return
+    old = rows.get(found.request)
+    if old is None:
+        raise VerificationError(f"entry {found.seq} names request {found.request}, which is missing", entry=found.seq)
+    rows[found.request] = HistoryRow(**{**vars(old), **_news(found)})
+
+
+def _opened(found: Open, known: dict[str, str | None]) -> HistoryRow:
+    return HistoryRow(
+        seq=found.seq, time=found.time, actor=known.get(found.actor), state="open", contract=found.contract
+    )
+
+
+def _reserved(found: Reserve, known: dict[str, str | None]) -> HistoryRow:
+    return HistoryRow(
+        seq=found.seq,
+        time=found.time,
+        actor=known.get(found.actor),
+        state="reserved",
+        contract=found.contract,
+        question=known.get(found.question),
+        fresh=found.fresh,
+        cells=found.cells,
+        charges=found.charges,
+        mechanism=found.mechanism,
+        sensitivity=found.sensitivity,
+    )
+
+
+def _news(found: Start | Settle | Void | Forfeit) -> dict[str, object]:
+    if isinstance(found, Settle):
+        return {"state": "settled", "position": found.seq, "private": found.private, "charges": found.charges}
+    if isinstance(found, Void):
+        return {"state": "void", "charges": ()}
+    return {"state": "started" if isinstance(found, Start) else "forfeited"}

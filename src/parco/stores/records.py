@@ -1,0 +1,160 @@
+"""What goes into a store and what comes out of it: frozen records, the same for every store."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from parco.ledger.entries import Balance, Charge, MechanismFacts, Reserve, SensitivityFacts
+from parco.measure import Measure
+
+__all__ = [
+    "FORFEITED",
+    "AccountRow",
+    "HistoryRow",
+    "Opening",
+    "Pending",
+    "Request",
+    "Settled",
+    "Signed",
+    "Started",
+    "Stored",
+]
+
+# One text for every cause: why a release failed after the data was read could tell about the data.
+FORFEITED = (
+    "this release failed after its charge was made: the charge stands and there is no answer; ask again to pay again"
+)
+
+
+def _now() -> int:
+    return int(time.time())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """What `sign` promises: texts in full (they go to the side table), cap in 10^-15, delta cap in 10^-18."""
+
+    actor: str
+    name: str
+    dataset: str
+    contract: str
+    terms: str
+    measure: Measure
+    cap: int
+    delta_cap: int
+    time: int = field(default_factory=_now)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signed:
+    """A contract as it was signed: `contract` is the digest by which entries name it, `text` its canonical text."""
+
+    account: int
+    position: int
+    contract: str
+    name: str
+    dataset: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a release asks of the ledger; `contract` is `Signed.contract`, `charges` rise by account.
+
+    Without a key, one is drawn: such a request is never the same as another.
+    """
+
+    actor: str
+    question: str
+    contract: str
+    mechanism: MechanismFacts
+    sensitivity: SensitivityFacts
+    cells: int
+    charges: tuple[Charge, ...]
+    fresh: bool = False
+    key: str | None = None
+    time: int = field(default_factory=_now)
+
+
+@dataclass(frozen=True)
+class Started:
+    """The charge is reserved and durable: the data may be read, then `settle` or `forfeit` must follow."""
+
+    request: int
+
+
+@dataclass(frozen=True)
+class Pending:
+    """The same question (or key) is being answered by `request`, whose owner is alive: wait, then begin again."""
+
+    request: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """The public facts of an answered request; `position` is the sequence of its settle entry."""
+
+    request: int
+    position: int
+    reserve: Reserve
+    private: bool
+    charges: tuple[Charge, ...]
+    accounts: tuple[Balance, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored(Settled):
+    """An answered request with the very bytes that were stored, checked against their digest."""
+
+    answer: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccountRow:
+    """An account as it stands; cost amounts in 10^-15 of the measure, delta amounts in 10^-18."""
+
+    account: int
+    name: str
+    measure: Measure
+    cap: int
+    spent: int
+    reserved: int
+    excess: int
+    delta_cap: int
+    delta_spent: int
+    delta_reserved: int
+    delta_excess: int
+
+    @property
+    def remaining(self) -> int:
+        """What can still be asked; negative on an overdrawn account."""
+        return self.cap - self.spent - self.reserved
+
+    @property
+    def delta_remaining(self) -> int:
+        """The delta that can still be asked; negative on an overdrawn account."""
+        return self.delta_cap - self.delta_spent - self.delta_reserved
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryRow:
+    """One signing or one request; texts that were erased are None.
+
+    `state` is `open` for a signing, else `reserved`, `started`, `settled`, `void` or `forfeited`; `charges` are what
+    was realised once settled, what was reserved before, nothing once void.
+    """
+
+    seq: int
+    time: int
+    actor: str | None
+    state: str
+    contract: str
+    question: str | None = None
+    fresh: bool = False
+    position: int | None = None
+    private: bool = True
+    cells: int = 0
+    charges: tuple[Charge, ...] = ()
+    mechanism: MechanismFacts | None = None
+    sensitivity: SensitivityFacts | None = None

@@ -1,0 +1,182 @@
+"""The ledger in one SQLite file: each method is one transaction, and what it returns is durable."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from parco.errors import NotSignedError, StorageError
+from parco.ledger.accounts import State
+from parco.stores import reading, repeats, requests, signing, texts, verify
+from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, engine_for
+from parco.stores.faults import not_a_ledger, translated
+from parco.stores.owner import current_owner
+from parco.stores.records import AccountRow, HistoryRow, Opening, Pending, Request, Settled, Signed, Started, Stored
+
+__all__ = ["BUSY_SECONDS", "SqliteStore"]
+
+BUSY_SECONDS = 60.0
+
+
+class SqliteStore:
+    """For every method: what it wrote is on disk when it returns, and if it raises, nothing was written.
+
+    Safe to share among threads and over a fork, since no connection outlives a method. Raises StorageError (BusyError
+    after `busy_seconds`) when the machine refuses, LedgerFormatError for a file that is no ledger of this format.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.path = Path(os.path.realpath(path))
+        self._engine = engine_for(self.path, busy_seconds=busy_seconds)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> SqliteStore:
+        """An existing ledger, after recovery; NotSignedError if there is none.
+
+        A ledger that cannot be written can still be read: recovery is then left to whoever can write.
+        """
+        store = cls(path, busy_seconds=busy_seconds)
+        with translated(store.path):
+            if not _exists(store.path):
+                raise NotSignedError(f"there is no ledger at {store.path}: run `parco sign`")
+        with store._reading() as connection:
+            dead = requests.dead_requests(connection)
+        if dead:
+            with suppress(StorageError):
+                store.recover()
+        return store
+
+    @classmethod
+    def create_or_open(cls, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> SqliteStore:
+        """The ledger at `path`, made empty if there is none; a crash leaves no ledger or a whole one."""
+        real = Path(os.path.realpath(path))
+        with translated(real):
+            if not _exists(real):
+                create_file(real, busy_seconds=busy_seconds)
+        return cls.open(real, busy_seconds=busy_seconds)
+
+    def sign(self, opening: Opening) -> Signed:
+        """The contract as signed, now or before; ContractChangedError or ContractError if it contradicts the ledger."""
+        with self._writing() as connection:
+            return signing.sign(connection, opening)
+
+    def signed(self, dataset: str, name: str) -> Signed:
+        """The contract signed under this name for this data set, or NotSignedError."""
+        with self._reading() as connection:
+            return signing.find_signed(connection, dataset, name)
+
+    def contract_text(self, contract: str) -> str:
+        """The text of the contract that an entry names by this digest, or VerificationError if it was removed."""
+        with self._reading() as connection:
+            return signing.contract_text(connection, contract)
+
+    def secret(self, account: int) -> bytes:
+        """The 256-bit secret of an account's data set, or VerificationError if it is lost or was changed."""
+        with self._reading() as connection:
+            return signing.secret_of(connection, account)
+
+    def begin(self, request: Request, *, serves: Callable[[Settled], bool]) -> Started | Stored | Pending:
+        """For every request: a stored answer that serves, free; or who is answering it; or a charge, and the start.
+
+        Raises KeyReuseError, ForfeitedError (its key's request was forfeited), SharperError (there are answers and none
+        serves) or BudgetError; then nothing was charged.
+        """
+        owner = current_owner()
+        while True:
+            with self._writing() as connection:
+                dead = requests.dead_requests(connection, request)
+                if not dead:
+                    return requests.decide(connection, request, serves=serves, owner=owner)
+                # A transaction of its own: what died stays forfeited even if this request is then refused.
+                for number in dead:
+                    requests.forfeit(connection, number)
+
+    def settle(self, request: int, *, answer: bytes, private: bool) -> Stored:
+        """Stores the answer (UTF-8) and charges it; ForfeitedError if the request was forfeited meanwhile."""
+        with self._writing() as connection:
+            return requests.settle(connection, request, answer=answer, private=private)
+
+    def forfeit(self, request: int) -> None:
+        """Spends the reservation of a started request that will have no answer; ForfeitedError if that was done."""
+        with self._writing() as connection:
+            requests.forfeit(connection, request)
+
+    def void(self, request: int) -> None:
+        """Gives back the reservation of a request that never started; InternalError for any other."""
+        with self._writing() as connection:
+            requests.void(connection, request)
+
+    def recover(self) -> list[int]:
+        """Forfeits every started request whose owner is gone, and returns them."""
+        with self._writing() as connection:
+            dead = requests.dead_requests(connection)
+            for number in dead:
+                requests.forfeit(connection, number)
+        return dead
+
+    def answers(self, question: str) -> list[Stored]:
+        """All stored answers to a question, oldest first; takes no write lock."""
+        with self._reading() as connection:
+            digest = texts.find(connection, "question", question)
+            return [] if digest is None else reading.stored_answers(connection, digest)
+
+    def accounts(self) -> list[AccountRow]:
+        """All accounts as they stand."""
+        with self._reading() as connection:
+            return reading.account_rows(connection)
+
+    def history(self) -> list[HistoryRow]:
+        """All signings and requests, in order."""
+        with self._reading() as connection:
+            return reading.history_rows(connection)
+
+    def entries(self) -> Iterator[bytes]:
+        """All entries as stored, first to last, as of now."""
+        with self._reading() as connection:
+            return iter(list(reading.bodies(connection)))
+
+    def verify(self) -> State:
+        """What the entries add up to, or VerificationError where the store shows something else."""
+        with self._reading() as connection:
+            return verify.verify(connection)
+
+    def erase(self, kind: str, text: str) -> bool:
+        """Erases an actor, a key or a question for good, every entry standing; returns whether it was there."""
+        with self._writing() as connection:
+            return texts.erase(connection, kind, text)
+
+    def repeated(self, request: int) -> None:
+        """Counts one repeat beside the ledger, as well as the machine allows."""
+        repeats.record(self.path, request)
+
+    def repeats(self) -> dict[int, int]:
+        """Repeats by request, as far as they were counted."""
+        return repeats.count(self.path)
+
+    def _reading(self) -> AbstractContextManager[Connection]:
+        return self._transaction(BEGIN_READ)
+
+    def _writing(self) -> AbstractContextManager[Connection]:
+        return self._transaction(BEGIN_WRITE)
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Connection]:
+        with (
+            translated(self.path),
+            self._engine.connect().execution_options(begin=begin) as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+
+def _exists(path: Path) -> bool:
+    """Whether something is there that may be a ledger; looks at the name only, never opens it (see `connection`)."""
+    if not path.exists():
+        return False
+    if not path.is_file() or path.stat().st_size == 0:
+        raise not_a_ledger(path)
+    return True

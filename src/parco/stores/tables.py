@@ -1,0 +1,138 @@
+"""The tables of ledger format 1: entries and answers only ever grow, everything else can be rebuilt or may be lost.
+
+`entries` is the ledger. `texts` holds what entries name by salted digest, and may be erased. `accounts`, `contracts`
+and `requests` are projections of the entries, kept so that spending is one conditional UPDATE. `answers`, `secrets` and
+`owners` hold what no entry may.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
+
+__all__ = [
+    "APPLICATION_ID",
+    "TRIGGERS",
+    "accounts",
+    "answers",
+    "contracts",
+    "entries",
+    "metadata",
+    "owners",
+    "requests",
+    "secrets",
+    "texts",
+]
+
+APPLICATION_ID = int.from_bytes(b"parc")
+
+metadata = MetaData()
+
+# Every amount is checked here a second time: no statement, whoever wrote it, can leave an account outside its cap.
+# Both sides are differences of numbers below 2^63, so that neither can overflow into a float.
+_AMOUNTS = ("cap", "spent", "reserved", "excess", "delta_cap", "delta_spent", "delta_reserved", "delta_excess")
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("seq", Integer, CheckConstraint("seq >= 1"), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    sqlite_strict=True,
+)
+
+texts = Table(
+    "texts",
+    metadata,
+    Column("digest", Text, CheckConstraint("length(digest) = 64"), primary_key=True),
+    Column("salt", LargeBinary),
+    Column("text", Text),
+    Column("lookup", Text, unique=True),
+    CheckConstraint("(salt IS NULL) = (text IS NULL) AND (salt IS NULL) = (lookup IS NULL)", name="erased_whole"),
+    sqlite_strict=True,
+)
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("account", Integer, CheckConstraint("account >= 1"), primary_key=True),
+    Column("opened", Integer, ForeignKey("entries.seq"), nullable=False),
+    Column("dataset", Text, ForeignKey("texts.digest"), nullable=False, unique=True),
+    Column("terms", Text, ForeignKey("texts.digest"), nullable=False),
+    Column("measure", Text, nullable=False),
+    *(Column(name, Integer, CheckConstraint(f"{name} >= 0"), nullable=False) for name in _AMOUNTS),
+    CheckConstraint("spent - excess <= cap - reserved", name="within_cap"),
+    CheckConstraint("delta_spent - delta_excess <= delta_cap - delta_reserved", name="within_delta_cap"),
+    sqlite_strict=True,
+)
+
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("account", Integer, ForeignKey("accounts.account"), primary_key=True),
+    Column("secret", LargeBinary, CheckConstraint("length(secret) = 32"), nullable=False),
+    sqlite_strict=True,
+)
+
+contracts = Table(
+    "contracts",
+    metadata,
+    Column("opened", Integer, ForeignKey("entries.seq"), primary_key=True),
+    Column("dataset", Text, ForeignKey("texts.digest"), nullable=False),
+    Column("name", Text, ForeignKey("texts.digest"), nullable=False),
+    Column("contract", Text, ForeignKey("texts.digest"), nullable=False, unique=True),
+    Column("account", Integer, ForeignKey("accounts.account"), nullable=False),
+    Index("contracts_by_name", "dataset", "name", unique=True),
+    sqlite_strict=True,
+)
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("request", Integer, ForeignKey("entries.seq"), primary_key=True),
+    Column("key", Text, ForeignKey("texts.digest"), nullable=False, unique=True),
+    Column("question", Text, ForeignKey("texts.digest"), nullable=False),
+    Column("state", Text, nullable=False),
+    Column("settled", Integer, ForeignKey("entries.seq"), unique=True),
+    CheckConstraint("state IN ('reserved', 'started', 'settled', 'void', 'forfeited')", name="known_state"),
+    CheckConstraint("(state = 'settled') = (settled IS NOT NULL)", name="settled_by_an_entry"),
+    Index("requests_by_question", "question", "state"),
+    Index("requests_by_state", "state"),
+    sqlite_strict=True,
+)
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("request", Integer, ForeignKey("requests.request"), primary_key=True),
+    Column("salt", LargeBinary, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    sqlite_strict=True,
+)
+
+owners = Table(
+    "owners",
+    metadata,
+    Column("request", Integer, ForeignKey("requests.request"), primary_key=True),
+    Column("host", Text, nullable=False),
+    Column("boot", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("started", Integer, nullable=False),
+    sqlite_strict=True,
+)
+
+# INSERT OR REPLACE deletes without a DELETE trigger, hence the third: an entry can only be the next one.
+TRIGGERS = (
+    "CREATE TRIGGER entries_are_never_changed BEFORE UPDATE ON entries"
+    " BEGIN SELECT RAISE(ABORT, 'entries are only added'); END",
+    "CREATE TRIGGER entries_are_never_removed BEFORE DELETE ON entries"
+    " BEGIN SELECT RAISE(ABORT, 'entries are only added'); END",
+    "CREATE TRIGGER entries_have_no_gaps BEFORE INSERT ON entries"
+    " WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM entries)"
+    " BEGIN SELECT RAISE(ABORT, 'entries are only added'); END",
+    "CREATE TRIGGER answers_are_never_changed BEFORE UPDATE ON answers"
+    " BEGIN SELECT RAISE(ABORT, 'answers are only added'); END",
+    "CREATE TRIGGER answers_are_never_removed BEFORE DELETE ON answers"
+    " BEGIN SELECT RAISE(ABORT, 'answers are only added'); END",
+    "CREATE TRIGGER answers_are_never_replaced BEFORE INSERT ON answers"
+    " WHEN EXISTS (SELECT 1 FROM answers WHERE request = NEW.request)"
+    " BEGIN SELECT RAISE(ABORT, 'answers are only added'); END",
+)

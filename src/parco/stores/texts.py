@@ -1,0 +1,86 @@
+"""Texts beside the ledger: an entry names a text by its salted digest, and the text can be erased.
+
+Once salt, text and look-up are gone, the digest in the entries still holds and says nothing. Equal text of one kind has
+one row, found by `lookup`, so that a question asked again is known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import unicodedata
+
+from sqlalchemy import Connection, insert, select, update
+
+from parco import canonical
+from parco.errors import InternalError, RequestError, VerificationError
+from parco.stores import tables
+
+__all__ = ["ERASABLE", "KINDS", "erase", "find", "intern", "normal", "read", "read_all"]
+
+KINDS = ("actor", "contract", "dataset", "key", "name", "question", "terms")
+
+# The others hold the budget together: with a data set's name gone, the data set could be signed as if it were new.
+ERASABLE = ("actor", "key", "question")
+
+_SALT_BYTES = 16
+
+
+def find(connection: Connection, kind: str, text: str) -> str | None:
+    """The digest of a text stored before, or None."""
+    query = select(tables.texts.c.digest).where(tables.texts.c.lookup == _lookup(kind, text))
+    found: str | None = connection.scalar(query)
+    return found
+
+
+def intern(connection: Connection, kind: str, text: str) -> str:
+    """The digest of a text, stored now if it never was."""
+    known = find(connection, kind, text)
+    if known is not None:
+        return known
+    salt, stored = secrets.token_bytes(_SALT_BYTES), normal(text)
+    digest = canonical.salted_digest(salt, stored)
+    row = {"digest": digest, "salt": salt, "text": stored, "lookup": _lookup(kind, text)}
+    connection.execute(insert(tables.texts).values(row))
+    return digest
+
+
+def read(connection: Connection, digest: str) -> str | None:
+    """The text, None if it was erased; raises VerificationError if it is missing or not the text that was stored."""
+    row = connection.execute(select(tables.texts).where(tables.texts.c.digest == digest)).one_or_none()
+    if row is None:
+        raise VerificationError("a text that the ledger's entries name is missing from its side table")
+    return _checked(row.digest, row.salt, row.text)
+
+
+def read_all(connection: Connection) -> dict[str, str | None]:
+    """Every text by its digest, checked like `read`."""
+    rows = connection.execute(select(tables.texts))
+    return {row.digest: _checked(row.digest, row.salt, row.text) for row in rows}
+
+
+def erase(connection: Connection, kind: str, text: str) -> bool:
+    """Erases an actor, a key or a question for good; returns whether it was there. Answers to it are found no more."""
+    if kind not in ERASABLE:
+        raise RequestError(f"only texts of these kinds can be erased: {', '.join(ERASABLE)}")
+    gone = update(tables.texts).where(tables.texts.c.lookup == _lookup(kind, text))
+    return connection.execute(gone.values(salt=None, text=None, lookup=None)).rowcount == 1
+
+
+def normal(text: str) -> str:
+    """The form in which a text is stored and compared: Unicode NFC."""
+    return unicodedata.normalize("NFC", text)
+
+
+def _lookup(kind: str, text: str) -> str:
+    if kind not in KINDS:
+        raise InternalError(f"there is no kind of text {kind!r}")
+    return hashlib.sha256(f"parco/lookup/1\x00{kind}\x00{normal(text)}".encode()).hexdigest()
+
+
+def _checked(digest: str, salt: bytes | None, text: str | None) -> str | None:
+    if salt is None or text is None:
+        return None
+    if canonical.salted_digest(salt, text) != digest:
+        raise VerificationError("a text of the ledger differs from the one that was stored")
+    return text

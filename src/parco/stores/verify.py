@@ -1,0 +1,47 @@
+"""Whether what a store shows is what its entries add up to."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, func, select
+
+from parco.errors import VerificationError
+from parco.ledger.accounts import State, replay
+from parco.ledger.entries import Balance
+from parco.stores import reading, tables, texts
+
+__all__ = ["verify"]
+
+
+def verify(connection: Connection) -> State:
+    """Returns what the entries add up to, or raises VerificationError at the first thing that disagrees with them."""
+    state = replay(reading.bodies(connection))
+    texts.read_all(connection)
+    _check_accounts(connection, state)
+    _check_requests(connection, state)
+    rows = connection.execute(select(tables.contracts.c.contract, tables.contracts.c.account))
+    _require({row.contract: row.account for row in rows} == dict(state.contracts), "the list of signed contracts")
+    return state
+
+
+def _check_accounts(connection: Connection, state: State) -> None:
+    columns = [tables.accounts.c[name] for name in Balance.__dataclass_fields__]
+    rows = connection.execute(select(*columns).order_by(tables.accounts.c.account))
+    shown = [Balance(*row) for row in rows]
+    _require(shown == [account.balance for account in state.accounts.values()], "the accounts")
+
+
+def _check_requests(connection: Connection, state: State) -> None:
+    columns = tables.requests.c
+    rows = connection.execute(select(columns.request, columns.state, columns.settled)).all()
+    shown = {row.request: (row.state, row.settled) for row in rows}
+    _require(shown == {number: (one.state, one.settled) for number, one in state.requests.items()}, "the requests")
+    settled = [number for number, request in state.requests.items() if request.state == "settled"]
+    for number in settled:
+        reading.stored(connection, number)
+    answers = connection.scalar(select(func.count()).select_from(tables.answers))
+    _require(answers == len(settled), "the answers")
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise VerificationError(f"{what} of this ledger differ from what its entries add up to")

@@ -1,0 +1,64 @@
+"""Small valid entries, to be bent by tests."""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+
+from parco.ledger.entries import Balance, Charge, MechanismFacts, Open, Reserve, SensitivityFacts, Settle, Start
+from parco.measure import Measure
+
+
+def mark(text: str) -> str:
+    """Some digest, the same for the same text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def opening(seq: int = 1, *, account: int = 1, cap: int = 100, contract: str = "c", dataset: str = "d") -> Open:
+    return Open(
+        seq=seq,
+        actor=mark("ana"),
+        time=5,
+        contract=mark(contract),
+        name=mark("name of " + contract),
+        dataset=mark(dataset),
+        terms=mark("terms"),
+        account=account,
+        measure=Measure.GDP,
+        cap=cap,
+        delta_cap=10,
+        secret=mark("secret"),
+    )
+
+
+def reserve(seq: int = 2, *, cost: int = 40, delta: int = 1, key: str = "k", account: int = 1) -> Reserve:
+    return Reserve(
+        seq=seq,
+        actor=mark("ana"),
+        time=6,
+        key=mark(key),
+        question=mark("q"),
+        contract=mark("c"),
+        fresh=False,
+        mechanism=MechanismFacts("two-sided-geometric", Fraction(7, 3), Fraction(1)),
+        sensitivity=SensitivityFacts(Fraction(2), Fraction(4)),
+        cells=12,
+        charges=(Charge(account, cost, delta),),
+    )
+
+
+def start(seq: int = 3, request: int = 2) -> Start:
+    return Start(seq=seq, actor=mark("ana"), request=request)
+
+
+def settle(seq: int = 4, *, request: int = 2, cost: int = 40, delta: int = 1, spent: int | None = None) -> Settle:
+    total = cost if spent is None else spent
+    return Settle(
+        seq=seq,
+        actor=mark("ana"),
+        request=request,
+        answer=mark("answer"),
+        private=True,
+        charges=(Charge(1, cost, delta),),
+        accounts=(Balance(1, 100, total, 0, 0, 10, delta, 0, 0),),
+    )

@@ -1,0 +1,149 @@
+"""The state machine: each transition, each refusal, and the same result by `apply` and by `replay`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parco.errors import VerificationError
+from parco.ledger.accounts import EMPTY, State, apply, replay
+from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Settle, Void, encode
+from parco.measure import Measure
+
+from .build import mark, opening, reserve, settle, start
+
+VOID = Void(seq=3, actor=mark("ana"), request=2)
+FORFEIT = Forfeit(seq=4, actor=mark("ana"), request=2)
+
+
+def after(*entries: Entry) -> State:
+    state = reduce(apply, entries, EMPTY)
+    assert replay(encode(entry) for entry in entries) == state
+    return state
+
+
+def balance(state: State, account: int = 1) -> tuple[int, int, int, int]:
+    one = state.accounts[account]
+    return one.spent, one.reserved, one.delta_spent, one.delta_reserved
+
+
+def test_a_reservation_is_set_aside_then_spent() -> None:
+    assert balance(after(opening(), reserve())) == (0, 40, 0, 1)
+    assert balance(after(opening(), reserve(), start())) == (0, 40, 0, 1)
+    state = after(opening(), reserve(), start(), settle())
+    assert balance(state) == (40, 0, 1, 0)
+    assert state.requests[2].state == "settled"
+    assert state.requests[2].settled == 4
+
+
+def test_settling_for_less_gives_the_rest_back() -> None:
+    assert balance(after(opening(), reserve(), start(), settle(cost=15, delta=0))) == (15, 0, 0, 0)
+
+
+def test_void_gives_all_back_and_forfeit_spends_all() -> None:
+    assert balance(after(opening(), reserve(), VOID)) == (0, 0, 0, 0)
+    assert balance(after(opening(), reserve(), start(), FORFEIT)) == (40, 0, 1, 0)
+
+
+def test_two_contracts_share_an_account() -> None:
+    state = after(opening(), opening(2, contract="other"), replace(reserve(3), contract=mark("other")))
+    assert len(state.accounts) == 1
+    assert balance(state) == (0, 40, 0, 1)
+
+
+REFUSED: list[tuple[str, tuple[Entry, ...]]] = [
+    ("entry 1 should stand here", (reserve(),)),
+    ("entry 2 should stand here", (opening(), reserve(3))),
+    ("never signed", (opening(), replace(reserve(), contract=mark("x")))),
+    ("account 2 has no room", (opening(), replace(reserve(), charges=(Charge(1, 1), Charge(2, 1))))),
+    ("account is not charged", (opening(), reserve(account=2))),
+    ("no room", (opening(), reserve(cost=101))),
+    ("no room", (opening(), reserve(delta=11))),
+    ("no room", (opening(), reserve(cost=60), reserve(3, cost=41, key="l"))),
+    ("key belongs", (opening(), reserve(), reserve(3))),
+    ("no request 9", (opening(), start(2, request=9))),
+    ("is started, not reserved", (opening(), reserve(), start(), start(4))),
+    ("is reserved, not started", (opening(), reserve(), settle(3))),
+    ("is reserved, not started", (opening(), reserve(), replace(FORFEIT, seq=3))),
+    ("is started, not reserved", (opening(), reserve(), start(), replace(VOID, seq=4))),
+    ("is settled, not started", (opening(), reserve(), start(), settle(), settle(5))),
+    ("is settled, not started", (opening(), reserve(), start(), settle(), replace(FORFEIT, seq=5))),
+    ("is forfeited, not started", (opening(), reserve(), start(), FORFEIT, settle(5))),
+    ("is void, not reserved", (opening(), reserve(), VOID, start(4))),
+    ("another actor", (opening(), reserve(), replace(start(), actor=mark("bo")))),
+    ("more than was reserved", (opening(), reserve(), start(), settle(cost=41))),
+    ("more than was reserved", (opening(), reserve(), start(), settle(delta=2))),
+    ("not what the entries add up to", (opening(), reserve(), start(), settle(spent=39))),
+    (
+        "other accounts",
+        (opening(), reserve(), start(), replace(settle(), charges=(Charge(1, 1), Charge(2, 1)))),
+    ),
+    ("signed already", (opening(), opening(2))),
+    ("has an account already", (opening(), opening(2, account=2, contract="o"))),
+    ("without gaps", (opening(account=2),)),
+    ("terms differ", (opening(), opening(2, contract="o", cap=101))),
+    ("terms differ", (opening(), replace(opening(2, contract="o"), measure=Measure.PURE))),
+    ("terms differ", (opening(), replace(opening(2, contract="o"), secret=mark("new secret")))),
+]
+
+
+@pytest.mark.parametrize(("message", "entries"), REFUSED)
+def test_every_other_transition_is_refused_naming_the_entry(message: str, entries: tuple[Entry, ...]) -> None:
+    *good, bad = entries
+    state = after(*good)
+    with pytest.raises(VerificationError, match=message) as caught:
+        apply(state, bad)
+    assert caught.value.facts["entry"] == bad.seq
+    assert f"entry {bad.seq} " in str(caught.value)
+    with pytest.raises(VerificationError, match=message):
+        replay(encode(entry) for entry in entries)
+
+
+def test_the_last_unit_can_be_spent_and_no_more() -> None:
+    full = after(opening(), reserve(cost=100, delta=10))
+    assert full.accounts[1].has_room(Charge(1, 0))
+    assert not full.accounts[1].has_room(Charge(1, 1))
+    assert not full.accounts[1].has_room(Charge(1, 0, 1))
+
+
+def test_an_overdrawn_account_takes_no_new_spending() -> None:
+    account = replace(after(opening()).accounts[1], spent=120, excess=20)
+    assert not account.has_room(Charge(1, 0))
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.sampled_from(["settle", "forfeit", "void", "leave"])), max_size=12))
+def test_whatever_is_admitted_stays_within_the_cap(steps: list[tuple[int, str]]) -> None:
+    """A second, naive account beside the machine: plain sums of what each request came to."""
+    entries: list[Entry] = [opening()]
+    state, spent, held = after(opening()), 0, 0
+    for cost, ending in steps:
+        request = reserve(state.size + 1, cost=cost, delta=0, key=str(state.size))
+        if spent + held + cost > 100:
+            with pytest.raises(VerificationError, match="no room"):
+                apply(state, request)
+            continue
+        new: list[Entry] = [request]
+        seq, name = request.seq, {"actor": request.actor, "request": request.seq}
+        if ending == "void":
+            new.append(Void(seq=seq + 1, **name))  # type: ignore[arg-type]
+        else:
+            new.append(start(seq + 1, seq))
+        if ending == "forfeit":
+            new.append(Forfeit(seq=seq + 2, **name))  # type: ignore[arg-type]
+        if ending == "settle":
+            row = Balance(1, 100, spent + cost, held, 0, 10, 0, 0, 0)
+            new.append(_settled(seq + 2, seq, cost, row))
+        spent += cost if ending in ("settle", "forfeit") else 0
+        held += cost if ending == "leave" else 0
+        entries += new
+        state = reduce(apply, new, state)
+        assert balance(state)[:2] == (spent, held)
+    after(*entries)
+
+
+def _settled(seq: int, request: int, cost: int, row: Balance) -> Settle:
+    return replace(settle(seq, request=request), charges=(Charge(1, cost, 0),), accounts=(row,))

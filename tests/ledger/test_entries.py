@@ -1,0 +1,141 @@
+"""Entries: one encoding, closed tags and fields, no free text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from parco import canonical
+from parco.errors import InternalError, LedgerFormatError, VerificationError
+from parco.ledger.entries import (
+    TAGS_LATER,
+    Charge,
+    Entry,
+    Forfeit,
+    MechanismFacts,
+    SensitivityFacts,
+    Void,
+    decode,
+    encode,
+    secret_commitment,
+)
+
+from .build import mark, opening, reserve, settle, start
+
+EVERY: list[Entry] = [
+    opening(),
+    reserve(),
+    start(),
+    settle(),
+    Void(seq=4, actor=mark("ana"), request=2),
+    Forfeit(seq=4, actor=mark("ana"), request=2),
+]
+
+
+@pytest.mark.parametrize("entry", EVERY, ids=lambda entry: type(entry).__name__)
+def test_write_read_write(entry: Entry) -> None:
+    data = encode(entry)
+    assert decode(data) == entry
+    assert encode(decode(data)) == data
+
+
+def test_the_bytes_of_format_1_never_change() -> None:
+    """Golden bytes: changing them orphans every ledger in the world."""
+    ana = mark("ana")
+    assert encode(start()) == f'{{"actor":"{ana}","format":1,"request":2,"seq":3,"tag":"start"}}'.encode()
+    assert mark(encode(opening()).decode()) == "61cbc83a43ef246d2fc9440d1279b18512c54ce2d0a8d8d448a4a578a974d30e"
+    assert mark(encode(reserve()).decode()) == "73b77b33349d6da10f6a73646112e3b3ad46abc05e332361ecc659c8a7c463f3"
+    assert mark(encode(settle()).decode()) == "8540f55db2e72a8f6d7f71e59f71e78f1f86ea4797b7546b8eec1128d3a0a976"
+
+
+def test_resolving_entries_carry_no_time() -> None:
+    """How long a data access took may depend on the data."""
+    for entry in EVERY:
+        timed = "time" in canonical.decode(encode(entry))
+        assert timed == (type(entry).__name__ in ("Open", "Reserve"))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        replace(reserve(), actor="ana"),
+        replace(reserve(), question="How many?"),
+        replace(reserve(), key=mark("k").upper()),
+        replace(reserve(), mechanism=MechanismFacts("laplace", Fraction(1), Fraction(1))),
+        replace(reserve(), mechanism=MechanismFacts("gaussian", Fraction(0), Fraction(1))),
+        replace(reserve(), sensitivity=SensitivityFacts(Fraction(0), Fraction(1))),
+        replace(reserve(), mechanism=MechanismFacts("gaussian", Fraction(2**1024), Fraction(1))),
+        replace(reserve(), cells=0),
+        replace(reserve(), cells=True),
+        replace(reserve(), charges=()),
+        replace(reserve(), charges=(Charge(2, 1), Charge(1, 1))),
+        replace(reserve(), charges=(Charge(1, 1), Charge(1, 1))),
+        replace(reserve(), charges=(Charge(1, -1),)),
+        replace(reserve(), charges=(Charge(1, 2**63),)),
+        replace(reserve(), fresh=1),  # type: ignore[arg-type]
+        replace(reserve(), time=1.5),  # type: ignore[arg-type]
+        replace(reserve(), seq=0),
+        replace(opening(), measure="renyi"),  # type: ignore[arg-type]
+    ],
+)
+def test_the_encoder_refuses_what_is_no_number_tag_or_digest(bad: Entry) -> None:
+    with pytest.raises(InternalError):
+        encode(bad)
+
+
+def _bent(change: Callable[[dict[str, Any]], object], entry: Entry | None = None) -> bytes:
+    record = canonical.decode(encode(entry or reserve()))
+    change(record)
+    return canonical.encode(record)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda record: record.update(note="hello"), "entry 2: fields missing or unknown: note"),
+        (lambda record: record.pop("cells"), "entry 2: fields missing or unknown: cells"),
+        (lambda record: record.update(fresh=True), "entry 2: field 'fresh'"),
+        (lambda record: record.update(fresh=2), "entry 2: field 'fresh'"),
+        (lambda record: record["mechanism"].update(scale=[14, 6]), "entry 2: field 'mechanism'"),
+        (lambda record: record["mechanism"].update(scale=[7]), "entry 2: field 'mechanism'"),
+        (lambda record: record["mechanism"].update(seed=1), "entry 2: field 'mechanism'"),
+        (lambda record: record.update(charges=[[1, 40]]), "entry 2: field 'charges'"),
+        (lambda record: record.update(charges={}), "entry 2: field 'charges'"),
+        (lambda record: record.update(question="x"), "entry 2: field 'question'"),
+        (lambda record: record.update(seq="2"), "an entry: field 'seq'"),
+    ],
+)
+def test_the_reader_refuses_other_records(change: Callable[[dict[str, Any]], object], message: str) -> None:
+    with pytest.raises(VerificationError, match=message):
+        decode(_bent(change))
+
+
+@pytest.mark.parametrize("tag", TAGS_LATER)
+def test_later_tags_are_refused_by_name(tag: str) -> None:
+    with pytest.raises(LedgerFormatError, match=f"entry 2 is a '{tag}' entry.*upgrade"):
+        decode(_bent(lambda record: record.update(tag=tag)))
+
+
+def test_unknown_tags_and_formats_are_refused() -> None:
+    for tag in ("transfer", 7, None, ["open"]):
+        with pytest.raises(LedgerFormatError):
+            decode(_bent(lambda record, tag=tag: record.update(tag=tag)))  # type: ignore[misc]
+    with pytest.raises(LedgerFormatError, match=r"format 2; .* reads format 1"):
+        decode(_bent(lambda record: record.update(format=2)))
+    with pytest.raises(LedgerFormatError):
+        decode(_bent(lambda record: record.update(format=True)))
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"1", b"\xff", b'{"a":1.0}', encode(reserve()) + b"\n"])
+def test_other_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(VerificationError):
+        decode(data)
+
+
+def test_the_commitment_binds_the_secret() -> None:
+    assert secret_commitment(b"a" * 32) != secret_commitment(b"b" * 32)
+    assert secret_commitment(b"a" * 32) != mark("a" * 32)

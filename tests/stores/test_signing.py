@@ -1,0 +1,109 @@
+"""Signing: once for each contract, one account for each data set, one secret that is never lost unseen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parco.errors import ContractChangedError, ContractError, NotSignedError, VerificationError
+from parco.ledger.entries import Open, decode, secret_commitment
+from parco.measure import Measure
+from parco.stores.sqlite import SqliteStore
+
+from .build import amounts, anything, ask, opening, run_sql, signed_store, started
+
+
+def test_signing_again_changes_nothing(tmp_path: Path) -> None:
+    store = signed_store(tmp_path / "x.ledger")
+    first = store.signed("purchases", "sales")
+    before = (tmp_path / "x.ledger").read_bytes()
+    assert store.sign(opening(actor="someone else", time=1)) == first
+    assert (tmp_path / "x.ledger").read_bytes() == before
+    assert (first.account, first.position, first.text) == (1, 1, "the contract")
+
+
+def test_a_changed_contract_under_the_same_name_is_refused(tmp_path: Path) -> None:
+    store = signed_store(tmp_path / "x.ledger")
+    with pytest.raises(ContractChangedError, match="sales"):
+        store.sign(opening(contract="the contract, edited"))
+    assert len(list(store.entries())) == 1
+
+
+def test_two_contracts_on_one_data_set_share_its_account(tmp_path: Path) -> None:
+    store = signed_store(tmp_path / "x.ledger")
+    second = store.sign(opening(name="audit", contract="another"))
+    assert (second.account, second.position) == (1, 2)
+    started(store)
+    started(store, name="audit", question="another")
+    assert amounts(store) == (0, 2 * 10**14)
+    assert len(store.accounts()) == 1
+    store.verify()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"cap": 2 * 10**15}, "the total"),
+        ({"delta_cap": 0}, "the delta"),
+        ({"terms": "household, add-or-remove, pure"}, "the terms"),
+        ({"measure": Measure.GDP}, "the measure"),
+    ],
+)
+def test_terms_that_differ_from_the_account_are_refused(tmp_path: Path, change: dict[str, Any], named: str) -> None:
+    store = signed_store(tmp_path / "x.ledger")
+    with pytest.raises(ContractError, match=named):
+        store.sign(opening(name="audit", contract="another", **change))
+    assert len(list(store.entries())) == 1
+
+
+@pytest.mark.parametrize("cap", [-1, 2**63])
+def test_a_total_no_ledger_can_hold_is_refused(tmp_path: Path, cap: int) -> None:
+    with pytest.raises(ContractError, match="total"):
+        signed_store(tmp_path / "x.ledger", cap=cap)
+
+
+def test_another_data_set_has_another_account_and_secret(tmp_path: Path) -> None:
+    store = signed_store(tmp_path / "x.ledger")
+    assert store.sign(opening(dataset="returns", contract="another")).account == 2
+    assert store.secret(1) != store.secret(2)
+    assert [row.name for row in store.accounts()] == ["purchases", "returns"]
+    store.verify()
+
+
+def test_unknown_contracts_and_accounts(tmp_path: Path) -> None:
+    store = signed_store(tmp_path / "x.ledger")
+    for dataset, name in (("purchases", "other"), ("other", "sales")):
+        with pytest.raises(NotSignedError, match="parco sign"):
+            store.signed(dataset, name)
+    with pytest.raises(NotSignedError):
+        store.begin(ask(store, contract="0" * 64), serves=anything)
+    with pytest.raises(VerificationError):
+        store.secret(7)
+
+
+def test_the_secret_is_bound_at_signing(tmp_path: Path) -> None:
+    path = tmp_path / "x.ledger"
+    store = signed_store(path)
+    secret = store.secret(1)
+    assert len(secret) == 32
+    first = decode(next(store.entries()))
+    assert isinstance(first, Open)
+    assert first.secret == secret_commitment(secret)
+    assert all(secret not in body and secret.hex().encode() not in body for body in store.entries())
+
+
+@pytest.mark.parametrize("harm", ["DELETE FROM secrets", "UPDATE secrets SET secret = randomblob(32)"])
+def test_without_the_secret_nothing_new_and_the_old_still_readable(tmp_path: Path, harm: str) -> None:
+    path = tmp_path / "x.ledger"
+    store = signed_store(path)
+    store.settle(started(store), answer=b"[1]", private=True)
+    run_sql(path, harm)
+    again = SqliteStore.open(path)
+    with pytest.raises(VerificationError, match="no new release"):
+        again.begin(ask(again, fresh=True), serves=anything)
+    with pytest.raises(VerificationError, match="no new release"):
+        again.sign(opening(name="audit", contract="another"))
+    assert again.answers("count by month")[0].answer == b"[1]"
+    assert amounts(again) == (10**14, 0)

@@ -1,0 +1,72 @@
+"""Texts: equal text has one row, erasing leaves nothing behind, changing is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from parco.errors import InternalError, RequestError, VerificationError
+from parco.stores import texts
+from parco.stores.records import Started, Stored
+
+from .build import anything, ask, run_sql, signed_store, started
+
+
+def test_equal_text_has_one_digest_and_kinds_are_apart(tmp_path: Path) -> None:
+    store = signed_store(tmp_path / "x.ledger")
+    with store._writing() as connection:
+        one = texts.intern(connection, "question", "caf\u00e9")
+        assert texts.intern(connection, "question", "cafe\u0301") == one
+        assert texts.intern(connection, "actor", "caf\u00e9") != one
+        assert texts.find(connection, "key", "caf\u00e9") is None
+        assert texts.read(connection, one) == "caf\u00e9"
+        with pytest.raises(InternalError):
+            texts.find(connection, "colour", "red")
+
+
+def test_an_erased_question_is_gone_from_the_file_and_all_digests_hold(tmp_path: Path) -> None:
+    path = tmp_path / "x.ledger"
+    store = signed_store(path)
+    # Long enough for pages of its own: those are freed as they are, unless secure_delete clears them.
+    name = "count where " + "x or " * 3000 + "customer = 'Ada Lovelace'"
+    store.settle(started(store, question=name), answer=b"[1]", private=True)
+    assert b"Ada Lovelace" in path.read_bytes()
+    before = list(store.entries())
+    assert store.erase("question", name)
+    assert not store.erase("question", name)
+    assert b"Ada Lovelace" not in path.read_bytes()
+    assert list(store.entries()) == before
+    store.verify()
+    assert store.answers(name) == []
+    assert store.history()[-1].question is None
+    assert isinstance(store.begin(ask(store, question=name), serves=anything), Started)
+
+
+def test_what_holds_the_budget_together_cannot_be_erased(tmp_path: Path) -> None:
+    store = signed_store(tmp_path / "x.ledger")
+    for kind, text in (("dataset", "purchases"), ("contract", "the contract"), ("name", "sales")):
+        with pytest.raises(RequestError):
+            store.erase(kind, text)
+
+
+def test_an_erased_actor_and_key(tmp_path: Path) -> None:
+    store = signed_store(tmp_path / "x.ledger")
+    store.settle(started(store, key="k1"), answer=b"[1]", private=True)
+    assert store.erase("actor", "ana")
+    assert store.erase("key", "k1")
+    assert store.history()[-1].actor is None
+    assert isinstance(store.begin(ask(store), serves=anything), Stored)
+
+
+def test_a_changed_or_missing_text_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "x.ledger"
+    store = signed_store(path)
+    run_sql(path, "UPDATE texts SET text = 'another contract' WHERE text = 'the contract'")
+    with pytest.raises(VerificationError, match="differs"):
+        store.signed("purchases", "sales")
+    with pytest.raises(VerificationError, match="differs"):
+        store.verify()
+    run_sql(path, "DELETE FROM texts WHERE text = 'another contract'")
+    with pytest.raises(VerificationError, match="missing"):
+        store.signed("purchases", "sales")
