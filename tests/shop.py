@@ -89,10 +89,10 @@ def write_csv(path: Path, rows: Iterable[Sequence[object]] = ROWS, header: Seque
     return path
 
 
-def open_shop(folder: Path, *, rows: Iterable[Sequence[object]] = ROWS, **contract: object) -> parco.Contract:
+def open_shop(folder: Path, *, purchases: Iterable[Sequence[object]] = ROWS, **contract: object) -> parco.Contract:
     """Writes purchases.csv and contract.toml, signs the contract on its default ledger, and returns it as read."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_csv(folder / "purchases.csv", rows)
+    write_csv(folder / "purchases.csv", purchases)
     (folder / "contract.toml").write_text(contract_text(**contract), encoding="utf-8")  # type: ignore[arg-type]
     agreed = parco.Contract.read(folder / "contract.toml")
     parco.sign(agreed, actor="steward")

@@ -57,6 +57,10 @@ BLANK = "FILL IN"
 CELLS_MAX = 1_000_000
 """The most cells one question may have: its groups are all published, each with a draw of its own."""
 
+# A gdp budget with a larger epsilon has mu squared above 169,000 for every delta >= 1e-300: no account can hold it, and
+# beyond about 1e5 the profile costs more digits than it is worth.
+_EPSILON_MAX = 10**5
+
 # Lattice values must stay far inside 64-bit integers, and a decimal with 12 places inside 38 digits, on every engine.
 _STEPS_MAX = 10**18
 _PLACES_MAX = 12
@@ -70,9 +74,24 @@ def _exact(value: object) -> Fraction:
 
 
 def _plain(text: str) -> str:
+    """A name or key in Unicode form NFC, the form that is signed: what two files say alike is then used alike."""
     if any(unicodedata.category(character) == "Cc" for character in text):
         raise ValueError("control characters are refused in names and keys")
-    return text
+    return unicodedata.normalize("NFC", text)
+
+
+def _whole(value: object) -> object:
+    """Refuses true and 1.0, which are equal to 1 and have another text."""
+    if type(value) is not int:
+        raise ValueError("give a whole number")
+    return value
+
+
+def _distinct(table: object) -> object:
+    """Looks at the names before they are brought to form NFC: afterwards the second would replace the first."""
+    if isinstance(table, dict):
+        _check_distinct([str(name) for name in table], "a column or bins")
+    return table
 
 
 Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(exact_text)]
@@ -130,7 +149,8 @@ class Budget(_Part):
             raise ValueError("receipt_order must be above 1")
         if not 0 < self.default_share <= 1:
             raise ValueError("default_share must be above 0 and at most 1")
-        if not 0 < self.cap_units < 2**63:
+        too_large = self.measure is Measure.GDP and self.epsilon is not None and self.epsilon > _EPSILON_MAX
+        if too_large or not 0 < self.cap_units < 2**63:
             raise ValueError("the budget is outside what an account can hold: 1e-15 to 9223 in its measure")
         return self
 
@@ -257,15 +277,15 @@ class Bins(_Part):
 class Contract(_Part):
     """Everything a guarantee depends on. Read one with `Contract.read(path)`."""
 
-    format: Literal[1]
+    format: Annotated[Literal[1], BeforeValidator(_whole)]
     name: Name
     purpose: Name
     unprotected: Literal["none"] | Annotated[tuple[Name, ...], Field(min_length=1)]
     data: Data
     unit: Unit
     budget: Budget
-    columns: dict[Name, Column] = {}
-    bins: dict[Name, Bins] = {}
+    columns: Annotated[dict[Name, Column], BeforeValidator(_distinct)] = {}
+    bins: Annotated[dict[Name, Bins], BeforeValidator(_distinct)] = {}
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
 
     @classmethod
@@ -356,6 +376,10 @@ def parse_document(text: str, *, name: str = "contract") -> dict[str, object]:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise ContractError(f"{name} is not TOML: {error}") from None
+    except (ValueError, ArithmeticError, RecursionError):
+        raise ContractError(
+            f"{name} cannot be read: a number in it is too long, or its tables nest too deeply"
+        ) from None
 
 
 def blanks(document: object, place: str = "") -> list[str]:
@@ -385,8 +409,11 @@ def _check_distinct(names: list[str], what: str) -> None:
 
 def _place(location: tuple[int | str, ...]) -> str:
     # pydantic names the branch of a union it tried; a reader of the TOML file knows no such level.
-    tags = {"integer", "decimal", "text", "date"}
-    shown = [str(part) for index, part in enumerate(location) if not (index == 2 and part in tags)]
+    if location[:1] == ("columns",) and location[2:3] in (("integer",), ("decimal",), ("text",), ("date",)):
+        location = location[:2] + location[3:]
+    elif location[:1] == ("unprotected",):
+        location = location[:1] + location[2:]
+    shown = [str(part) for part in location]
     return ".".join(shown) or "contract"
 
 

@@ -52,7 +52,8 @@ def run_demo(console: Console, folder: Path) -> None:
     releases = [_answer(console, contract, question) for question in _QUESTIONS]
     session = Session(contract)
     console.print()
-    console.print(show.bars(releases[_CHART].value, f"{_QUESTIONS[_CHART].title} (the noisy values)"))
+    console.print(f"{_QUESTIONS[_CHART].title}, as a chart of the noisy values")
+    console.print(show.bars(releases[_CHART].value))
     _repeat(console, session)
     _refused(console, session)
     _claim(console, session, releases)
@@ -82,7 +83,8 @@ def _answer(console: Console, contract: Contract, question: _Question) -> Releas
         release = session.ask(question.statistic, question.column, **question.how)
     paid = "free: answered from the ledger" if release.repeat else f"cost {release.cost} of mu squared"
     console.print()
-    console.print(show.answer_table(release.value, question.title))
+    console.print(question.title)
+    console.print(show.answer_table(release.value))
     console.print(f"{paid}; {decimal_text(release.remaining)} remain. Intervals cover at 95 % (noise only).")
     return release
 
@@ -106,7 +108,7 @@ def _refused(console: Console, session: Session) -> None:
 
 def _claim(console: Console, session: Session, releases: list[Release[Answer]]) -> None:
     console.print("\nThe budget:")
-    console.print(show.accounts_table(session.budget()))
+    console.print(*show.accounts_tables(session.budget()))
     last = max(releases, key=lambda release: release.receipt.position)
     console.print("What may be claimed to date, in plain words:")
     for claim in last.receipt.claims():

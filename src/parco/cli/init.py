@@ -59,7 +59,7 @@ _HELP = """
 
 
 def first_contract(path: Path, unit: str) -> str:
-    """For every CSV or Parquet file with a column `unit`, returns the TOML text of a contract with blanks to fill in."""
+    """For every CSV or Parquet file with a column `unit`, returns a contract in TOML, with blanks to fill in."""
     source = read_source(path)
     if source.position(unit) is None:
         raise DataError(f"the data has no column {unit!r}: --unit names the column that says whose row it is")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
 from rich.console import Console
 
@@ -25,18 +25,32 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     rich_markup_mode="markdown",
-    help="Publish statistics about people, again and again, under one privacy contract, and always show what it cost.",
 )
 
 _OUT = Console(highlight=False, emoji=False)
-_INTERRUPTED = 130
 
 ContractPath = Annotated[Path, typer.Argument(help="The contract, a TOML file.", show_default=False)]
 LedgerOption = Annotated[
-    Path | None, typer.Option("--ledger", help="The ledger's file [default: <name>.ledger beside the contract].")
+    Path | None, typer.Option("--ledger", help="The ledger's file [default: NAME.ledger beside the contract].")
 ]
 ActorOption = Annotated[str | None, typer.Option("--actor", help="Who asks [default: the login name].")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; numbers are exact decimal text.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"parco {version('parco')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def parco(
+    *,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Publish statistics about people, again and again, under one privacy contract, and always show what it cost."""
 
 
 @app.command(
@@ -113,7 +127,7 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
     confidence: Annotated[str | None, typer.Option("--confidence", help="Of the intervals [default: 0.95].")] = None,
     data: Annotated[Path | None, typer.Option("--data", help="[default: the contract's source]")] = None,
     ledger: LedgerOption = None,
-    version: Annotated[str | None, typer.Option("--version", help="Your label for the state of the data.")] = None,
+    data_version: Annotated[str | None, typer.Option("--version", help="Your label for the state of the data.")] = None,
     actor: ActorOption = None,
     key: Annotated[str | None, typer.Option("--key", help="An idempotency key: it never pays twice.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay again, even where an answer is stored.")] = False,
@@ -128,7 +142,7 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
 
     with progress_after_a_second() as progress:
         session = Session(
-            Contract.read(contract), data=data, ledger=ledger, actor=actor, version=version, progress=progress
+            Contract.read(contract), data=data, ledger=ledger, actor=actor, version=data_version, progress=progress
         )
         asked: How = {
             "by": by or (),
@@ -162,7 +176,7 @@ def budget(
     if as_json:
         _print_json({"accounts": show.account_records(accounts)})
     else:
-        _OUT.print(show.accounts_table(accounts))
+        _OUT.print(*show.accounts_tables(accounts))
 
 
 @app.command(epilog="Example:  `parco history --ledger purchases.ledger`")
@@ -196,25 +210,16 @@ def demo(
 
 def run() -> None:
     """The program: exit codes 0, 2 request, 3 budget, 4 verification, 5 the machine's, 70 internal."""
-    sys.exit(_code())
-
-
-def _code() -> int:
-    errors = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
+    errors, code = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True), 0
     try:
-        app(standalone_mode=False)
+        app()
     except ParcoError as error:
         errors.print(show.plain_lines(f"parco: {error}"))
-        return error.exit_code
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        return _INTERRUPTED
+        code = error.exit_code
     except Exception as error:  # noqa: BLE001 - the outermost door: no traceback, its text could hold a private value
         errors.print(f"parco: internal error ({type(error).__name__}); please report it")
-        return InternalError.exit_code
-    return 0
+        code = InternalError.exit_code
+    sys.exit(code)
 
 
 def _print_json(record: object) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rich.bar import Bar
+from rich.box import SIMPLE
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "account_records",
-    "accounts_table",
+    "accounts_tables",
     "answer_table",
     "bars",
     "contract_table",
@@ -45,32 +46,40 @@ def plain(text: object) -> Text:
     return Text("".join(shown))
 
 
-def answer_table(answer: Answer, title: str | None = None) -> Table:
+def answer_table(answer: Answer) -> Table:
     """The cells with their intervals."""
-    table = Table(title=plain(title) if title else None, title_justify="left")
+    places = len(decimal_text(answer.lattice).partition(".")[2])
+    table = Table()
     for name in answer.by:
         table.add_column(plain(name))
     for name in ("value", "lower", "upper"):
         table.add_column(name, justify="right")
     for row in answer:
-        table.add_row(*(plain(key) for key in row.keys), *(_amount(part) for part in (row.value, row.lower, row.upper)))
+        amounts = (_amount(part, places) for part in (row.value, row.lower, row.upper))
+        table.add_row(*(plain(key) for key in row.keys), *amounts)
     return table
 
 
-def bars(answer: Answer, title: str) -> Table:
+def bars(answer: Answer) -> Table:
     """A horizontal bar for each cell; noise can make a value negative, which is an empty bar."""
+    places = len(decimal_text(answer.lattice).partition(".")[2])
     top = max((row.value for row in answer), default=Fraction(0))
-    table = Table(title=plain(title), title_justify="left", box=None, show_header=False)
+    table = Table(box=None, show_header=False)
+    for _ in answer.by:
+        table.add_column()
+    table.add_column()
+    table.add_column(justify="right")
     for row in answer:
         length = float(max(row.value, Fraction(0)) / top) if top > 0 else 0.0
         bar: RenderableType = Bar(1.0, 0.0, length, width=_BAR_WIDTH, color="cyan")
-        table.add_row(*(plain(key) for key in row.keys), bar, _amount(row.value))
+        table.add_row(*(plain(key) for key in row.keys), bar, _amount(row.value, places))
     return table
 
 
 def show_release(console: Console, release: Release[Answer]) -> None:
     """The answer, its receipt, and what may be claimed since."""
-    console.print(answer_table(release.value, release.receipt.question))
+    console.print(plain(release.receipt.question))
+    console.print(answer_table(release.value))
     level = f"{float(release.value.confidence):.6g}"
     console.print(f"Each interval covers the exact value with probability {level} or more; it is about noise only.")
     console.print(plain_lines(str(release.receipt)))
@@ -102,15 +111,16 @@ def account_records(accounts: Iterable[AccountRow]) -> list[dict[str, str]]:
     ]
 
 
-def accounts_table(accounts: Iterable[AccountRow]) -> Table:
-    """One line an account, with how much of the cap is used."""
-    table = Table()
-    for name in ("account", "measure", "cap", "spent", "reserved", "remaining", "used"):
-        table.add_column(name, justify="left" if name in ("account", "measure", "used") else "right")
-    for row, record in zip(accounts := list(accounts), account_records(accounts), strict=True):
-        shown = [plain(record[name]) for name in ("account", "measure", "cap", "spent", "reserved", "remaining")]
-        table.add_row(*shown, Bar(float(row.cap), 0.0, float(row.spent + row.reserved), width=20, color="cyan"))
-    return table
+def accounts_tables(accounts: Sequence[AccountRow]) -> Iterator[Table]:
+    """A small table for each account, with how much of its cap is used."""
+    for row, record in zip(accounts, account_records(accounts), strict=True):
+        table = Table(show_header=False)
+        table.add_column()
+        table.add_column(overflow="fold")
+        for name in ("account", "measure", "cap", "spent", "reserved", "remaining"):
+            table.add_row(name, plain(record[name]))
+        table.add_row("used", Bar(float(row.cap), 0.0, float(row.spent + row.reserved), width=30, color="cyan"))
+        yield table
 
 
 def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> list[dict[str, object]]:
@@ -121,7 +131,7 @@ def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> l
             "time": datetime.fromtimestamp(row.time, UTC).isoformat(),
             "actor": row.actor,
             "state": row.state,
-            "contract": row.contract,
+            "contract": row.name,
             "question": None if row.question is None else json.loads(row.question),
             "fresh": row.fresh,
             "private": row.private,
@@ -137,13 +147,19 @@ def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> l
 
 def history_table(records: Sequence[dict[str, object]]) -> Table:
     """One line a signing or release, in the order of the ledger."""
-    table = Table()
-    for name in ("entry", "time", "actor", "what", "state", "cost", "repeats"):
-        table.add_column(name, justify="right" if name in ("entry", "cost", "repeats") else "left")
+    table = Table(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("entry", "date", "actor", "what", "state", "cost"):
+        right, whole = name in ("entry", "cost"), name in ("entry", "date", "cost")
+        table.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=whole)
     for record in records:
-        state = f"{record['state']}{', fresh' if record['fresh'] else ''}{'' if record['private'] else ', NOT PRIVATE'}"
-        cells = (record["entry"], record["time"], record["actor"] or "(erased)", _what(record), state)
-        table.add_row(*(plain(cell) for cell in cells), plain(record["cost"]), plain(record["repeats"]))
+        cells = (
+            record["entry"],
+            str(record["time"])[:10],
+            record["actor"] or "(erased)",
+            _what(record),
+            _state(record),
+        )
+        table.add_row(*(plain(cell) for cell in cells), plain(record["cost"]))
     return table
 
 
@@ -178,6 +194,17 @@ def _groupings(contract: Contract) -> list[str]:
     ]
 
 
+def _state(record: dict[str, object]) -> str:
+    marks = [record["state"]]
+    if record["fresh"]:
+        marks.append("fresh")
+    if record["repeats"]:
+        marks.append(f"repeats: {record['repeats']}")
+    if not record["private"]:
+        marks.append("NOT PRIVATE")
+    return ", ".join(map(str, marks))
+
+
 def _what(record: dict[str, object]) -> str:
     question = record["question"]
     if record["state"] == "open":
@@ -186,13 +213,15 @@ def _what(record: dict[str, object]) -> str:
         return "(erased)"
     column = f" {question['column']['name']}" if question["column"] else ""
     by = ", ".join(group["name"] for group in question["by"])
-    return f"{question['statistic']}{column}{f' by {by}' if by else ''} (version {question['version']})"
+    return f"{question['statistic']}{column}{f' by {by}' if by else ''}, v. {question['version']}"
 
 
-def _amount(value: Fraction) -> str:
-    """Exact decimal text with thousands apart."""
-    whole, point, part = decimal_text(value).partition(".")
-    return f"{int(whole):,}".rjust(len(whole)) + point + part if whole != "-0" else f"-0{point}{part}"
+def _amount(value: Fraction, places: int) -> str:
+    """Exact decimal text with thousands apart and always the lattice's places, so that columns align."""
+    digits = abs(value * 10**places).numerator
+    whole, part = divmod(digits, 10**places)
+    sign = "-" if value < 0 else ""
+    return f"{sign}{whole:,}.{part:0{places}d}" if places else f"{sign}{whole:,}"
 
 
 def _cost(units: int) -> str:

@@ -76,8 +76,10 @@ def _column(source: Source, name: str) -> StoredColumn:
 
 def _relation(source: Source) -> exp.Expression:
     path = exp.Literal.string(str(source.path))
+    # A folder called "customer=7" would otherwise replace the column of that name in every row.
+    plain = exp.EQ(this=exp.to_identifier("hive_partitioning"), expression=exp.false())
     if source.format == "parquet":
-        return exp.Table(this=exp.Anonymous(this="read_parquet", expressions=[path]))
+        return exp.Table(this=exp.Anonymous(this="read_parquet", expressions=[path, plain]))
     # Everything is read as text under names of our own, and nothing is sniffed from rows. A line that does not parse
     # is dropped; one thread reads, because two may disagree on where a quoted line break belongs.
     columns = exp.Struct(
@@ -93,6 +95,8 @@ def _relation(source: Source) -> exp.Expression:
         "delim": exp.Literal.string(","),
         "quote": exp.Literal.string('"'),
         "escape": exp.Literal.string('"'),
+        # Said, or the first line end decides for all; in this setting every kind ends a line, in any mixture.
+        "new_line": exp.Literal.string("\\n"),
         "nullstr": exp.Literal.string(""),
         "compression": exp.Literal.string("none"),
         "ignore_errors": exp.true(),
@@ -101,4 +105,4 @@ def _relation(source: Source) -> exp.Expression:
         "max_line_size": exp.Literal.number(_LINE_BYTES_MAX),
     }
     named = [exp.EQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()]
-    return exp.Table(this=exp.Anonymous(this="read_csv", expressions=[path, *named]))
+    return exp.Table(this=exp.Anonymous(this="read_csv", expressions=[path, plain, *named]))

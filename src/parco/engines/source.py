@@ -9,11 +9,11 @@ from __future__ import annotations
 import csv
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from parco.contract import Contract, DateColumn, DecimalColumn, IntegerColumn, TextColumn
 from parco.errors import DataError
@@ -21,6 +21,9 @@ from parco.errors import DataError
 __all__ = ["Kind", "Source", "check", "header", "read_source", "used_columns"]
 
 _GLOB = set("*?[]{}")
+_BOM = b"\xef\xbb\xbf"
+_HEADER_BYTES_MAX = 1 << 20
+_DECIMAL_BYTES_MAX = 16
 
 
 class Kind(StrEnum):
@@ -32,6 +35,8 @@ class Kind(StrEnum):
     DOUBLE = "double"
     TEXT = "text"
     DATE = "date"
+    MILLISECONDS = "a timestamp in milliseconds"
+    """Refused: DuckDB raises on those that microseconds cannot hold, so one row could stop a release."""
     OTHER = "another type"
 
 
@@ -80,16 +85,41 @@ def read_source(path: str | Path) -> Source:
 
 
 def header(path: str | Path) -> tuple[str, ...]:
-    """The names in the first line of a CSV file, or raises DataError."""
+    """The names in the first record of a CSV file, or raises DataError. Not a byte behind it is decoded."""
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as stream:
-            return tuple(unicodedata.normalize("NFC", name) for name in next(csv.reader(stream), []))
-    except UnicodeDecodeError:
-        raise DataError(f"{path} is not CSV in UTF-8: convert it, or give Parquet") from None
-    except csv.Error:
-        raise DataError(f"the header of {path} cannot be read as comma-separated names") from None
+        with Path(path).open("rb") as stream:
+            start = stream.read(_HEADER_BYTES_MAX)
     except OSError:
         raise DataError(f"the data file {path} cannot be opened: check its permissions") from None
+    record = _first_record(start.removeprefix(_BOM))
+    if len(record) + len(_BOM) >= _HEADER_BYTES_MAX:
+        raise DataError(f"no line of {path} ends within its first {_HEADER_BYTES_MAX} bytes: is it CSV?")
+    names = _fields(record)
+    if names is None:
+        raise DataError(f"the header of {path} is not comma-separated names in UTF-8: convert it, or give Parquet")
+    return tuple(unicodedata.normalize("NFC", name) for name in names)
+
+
+def _first_record(start: bytes) -> bytes:
+    """What stands before the first line end outside quotes: behind it is somebody's row, which must decide nothing."""
+    quoted, field_start = False, True
+    for place, byte in enumerate(start):
+        if byte == ord('"') and (quoted or field_start):
+            # A doubled quote inside quotes closes and opens again: the state is right either way.
+            quoted, field_start = not quoted, quoted
+        elif byte in b"\r\n" and not quoted:
+            return start[:place]
+        else:
+            field_start = byte == ord(",") and not quoted
+    return start
+
+
+def _fields(record: bytes) -> list[str] | None:
+    """The fields of one record, or None. Raises nothing: the error would hold the record, which may be somebody's row."""
+    try:
+        return next(csv.reader([record.decode()], strict=True), [])
+    except (UnicodeDecodeError, csv.Error):
+        return None
 
 
 def used_columns(contract: Contract, names: Iterable[str]) -> tuple[str, ...]:
@@ -132,25 +162,39 @@ def _csv(path: Path) -> Source:
 
 
 def _parquet(path: Path) -> Source:
+    columns = _parquet_columns(path)
+    if columns is None:
+        raise DataError(f"{path} begins like a Parquet file and cannot be read as one")
+    stored = tuple(columns)
+    names = tuple(unicodedata.normalize("NFC", name) for name, _ in stored)
+    return Source(path, "parquet", names, tuple(name for name, _ in stored), tuple(kind for _, kind in stored))
+
+
+def _parquet_columns(path: Path) -> list[tuple[str, Kind]] | None:
+    """Names and kinds, or None where the file cannot be read: the reader's error may hold bytes of the file."""
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
         schema = parquet.read_schema(path)
-    except (pa.ArrowException, OSError):
-        raise DataError(f"{path} begins like a Parquet file and cannot be read as one") from None
-    names = tuple(unicodedata.normalize("NFC", name) for name in schema.names)
-    return Source(path, "parquet", names, tuple(schema.names), tuple(_kind(kind) for kind in schema.types))
+        return [(name, _kind(kind)) for name, kind in zip(schema.names, schema.types, strict=True)]
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        return None
 
 
-def _kind(stored: object) -> Kind:
+def _kind(stored: Any) -> Kind:  # noqa: ANN401 - an Arrow type
     from pyarrow import types
 
-    tests = (
+    if types.is_dictionary(stored):
+        # Only a hint of whoever wrote the file (a pandas category): the file stores the values.
+        stored = stored.value_type
+    tests: tuple[tuple[Callable[[Any], bool], Kind], ...] = (
         (types.is_integer, Kind.INTEGER),
-        (types.is_decimal128, Kind.DECIMAL),
+        (lambda kind: types.is_decimal(kind) and kind.byte_width <= _DECIMAL_BYTES_MAX, Kind.DECIMAL),
         (types.is_floating, Kind.DOUBLE),
-        (lambda kind: types.is_string(kind) or types.is_large_string(kind), Kind.TEXT),
-        (lambda kind: types.is_date(kind) or (types.is_timestamp(kind) and kind.tz is None), Kind.DATE),
+        (lambda kind: types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind), Kind.TEXT),
+        (types.is_date, Kind.DATE),
+        (lambda kind: types.is_timestamp(kind) and kind.tz is None and kind.unit in ("us", "ns"), Kind.DATE),
+        (lambda kind: types.is_timestamp(kind) and kind.tz is None, Kind.MILLISECONDS),
     )
     return next((kind for test, kind in tests if test(stored)), Kind.OTHER)

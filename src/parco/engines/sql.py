@@ -116,7 +116,8 @@ def _with_ordinal(
     table, keys = f"keys_{index}", query.keys[index]
     values = exp.values([(_literal(key), _number(place)) for place, key in enumerate(keys)], table, ["key", ordinal])
     whole = isinstance(contract.columns[name], IntegerColumn)
-    key = _template(_WHOLE if whole else "CAST(:x AS TEXT)", x=columns[name].expression)
+    # Declared keys are in Unicode form NFC; the data may be in another.
+    key = _template(_WHOLE if whole else "NFC_NORMALIZE(CAST(:x AS TEXT))", x=columns[name].expression)
     match = exp.EQ(this=key, expression=exp.column("key", table=table))
     return select.join(values, on=match).select(exp.column(ordinal, table=table))
 

@@ -61,7 +61,7 @@ class Mechanism(ABC):
     def draw(
         self, values: Sequence[int], bits: BitSource, *, progress: Callable[[int], object] | None = None
     ) -> list[int]:
-        """Each value plus its own noise; values and result in lattice steps. `progress` is told the cells done so far."""
+        """Each value plus its own noise; values and result in lattice steps. `progress` is told how many are done."""
         law, noisy = self.law, []
         for value in values:
             noisy.append(value + draw(law, bits))

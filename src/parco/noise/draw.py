@@ -90,7 +90,7 @@ class _Search:
     def __init__(self, law: Law, low: arb, high: arb, *, width: arb) -> None:
         self._law, self._low, self._high, self._width = law, low, high, width
         self.straddles = False
-        """Set when the search ended because a cut point lies between the two ends, as far as precision can ever tell."""
+        """Set when the search ended because a cut point lies between the two ends, or too near to tell."""
 
     def run(self, guess: int) -> int | None:
         """The magnitude, or None when a comparison was not certain."""

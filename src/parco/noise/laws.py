@@ -25,6 +25,8 @@ _ITERATIONS_MAX = 10_000
 class Law(Protocol):
     """A symmetric law on the integers: P(N >= m) = P(N <= -m) = tail(m) for every m >= 1."""
 
+    def __init__(self, scale: Fraction) -> None: ...
+
     @property
     def scale(self) -> Fraction:
         """Scale in lattice steps, positive."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -50,7 +51,8 @@ class Query:
         kinds = [kind.value for kind in Statistic]
         if statistic not in kinds:
             raise QuestionError(f"unknown statistic {statistic!r}: choose one of {', '.join(kinds)}")
-        query = cls(contract, Statistic(statistic), column, _names(by))
+        name = None if column is None else _name(column)
+        query = cls(contract, Statistic(statistic), name, _names(by))
         query._check_column()
         query._check_groups()
         return query
@@ -142,4 +144,9 @@ def _names(by: str | Sequence[str]) -> tuple[str, ...]:
     names = (by,) if isinstance(by, str) else by
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise QuestionError('by takes one name or a list of names, such as by="month" or by=["month", "channel"]')
-    return tuple(sorted(names))
+    return tuple(sorted(_name(name) for name in names))
+
+
+def _name(text: str) -> str:
+    """A name as contracts hold it: in Unicode form NFC, however it was typed."""
+    return unicodedata.normalize("NFC", text)

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar, Unpack
 
 from parco import canonical
 from parco.contract import Contract
-from parco.engines.duckdb import DuckDBEngine
 from parco.errors import BusyError, ContractChangedError, ForfeitedError, RequestError
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
@@ -40,6 +39,7 @@ from parco.session.receipt import Receipt
 from parco.session.release import Answer, Release
 
 if TYPE_CHECKING:
+    from parco.engines.duckdb import DuckDBEngine
     from parco.stores.records import AccountRow, HistoryRow, Settled, Stored
 
 __all__ = ["Planner", "Questions", "Session", "default_actor", "default_ledger"]
@@ -199,6 +199,8 @@ class Session(Questions[Release[Answer]]):
 
     def _engine(self, query: Query) -> DuckDBEngine:
         """The engine on the data's file, once its names and types are found to fit."""
+        from parco.engines.duckdb import DuckDBEngine
+
         source = self._data if self._data is not None else self.contract.source_path
         if source is None:
             raise RequestError("name the data: --data, data=, or source in the contract's [data]")

@@ -112,14 +112,21 @@ def history_rows(connection: Connection) -> list[HistoryRow]:
     """One row for each signing and each request, in order, each as it stands now."""
     known = texts.read_all(connection)
     rows: dict[int, HistoryRow] = {}
+    names: dict[str, str | None] = {}
     for body in bodies(connection):
-        _into(rows, decode(body), known)
+        _into(rows, decode(body), known, names=names)
     return list(rows.values())
 
 
-def _into(rows: dict[int, HistoryRow], found: Entry, known: dict[str, str | None]) -> None:
-    if isinstance(found, Open | Reserve):
-        rows[found.seq] = _opened(found, known) if isinstance(found, Open) else _reserved(found, known)
+def _into(
+    rows: dict[int, HistoryRow], found: Entry, known: dict[str, str | None], *, names: dict[str, str | None]
+) -> None:
+    if isinstance(found, Open):
+        names[found.contract] = known.get(found.name)
+        rows[found.seq] = _opened(found, known)
+        return
+    if isinstance(found, Reserve):
+        rows[found.seq] = _reserved(found, known, name=names.get(found.contract))
         return
     old = rows.get(found.request)
     if old is None:
@@ -129,17 +136,23 @@ def _into(rows: dict[int, HistoryRow], found: Entry, known: dict[str, str | None
 
 def _opened(found: Open, known: dict[str, str | None]) -> HistoryRow:
     return HistoryRow(
-        seq=found.seq, time=found.time, actor=known.get(found.actor), state="open", contract=found.contract
+        seq=found.seq,
+        time=found.time,
+        actor=known.get(found.actor),
+        state="open",
+        contract=found.contract,
+        name=known.get(found.name),
     )
 
 
-def _reserved(found: Reserve, known: dict[str, str | None]) -> HistoryRow:
+def _reserved(found: Reserve, known: dict[str, str | None], *, name: str | None) -> HistoryRow:
     return HistoryRow(
         seq=found.seq,
         time=found.time,
         actor=known.get(found.actor),
         state="reserved",
         contract=found.contract,
+        name=name,
         question=known.get(found.question),
         fresh=found.fresh,
         cells=found.cells,

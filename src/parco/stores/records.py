@@ -139,7 +139,7 @@ class AccountRow:
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryRow:
-    """One signing or one request; texts that were erased are None.
+    """One signing or one request; texts that were erased are None, `name` is the contract's.
 
     `state` is `open` for a signing, else `reserved`, `started`, `settled`, `void` or `forfeited`; `charges` are what
     was realised once settled, what was reserved before, nothing once void.
@@ -150,6 +150,7 @@ class HistoryRow:
     actor: str | None
     state: str
     contract: str
+    name: str | None = None
     question: str | None = None
     fresh: bool = False
     position: int | None = None
