@@ -1,4 +1,4 @@
-"""One contract with every table in it, and changes of its text; a change that changes nothing is a fault of the test."""
+"""One contract with every table in it, and changes of its text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Makes gaussian.json: the Gaussian profile and its inverses, from the formulas, with mpmath at 80 digits.
 
-Nothing of parco is imported: the table is an oracle. Run `python tests/data/make_gaussian.py`; about ten seconds.
+Nothing of parco is imported: the table is an oracle. Run `python tests/data/make_gaussian.py`; about fifteen seconds.
 Sources: Balle & Wang 2018, theorem 8 (profile); Mironov 2017, proposition 3 (closed form).
 """
 

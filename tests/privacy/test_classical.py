@@ -11,7 +11,7 @@ from parco.errors import RequestError
 from parco.privacy import classical, gaussian
 
 DELTA = Fraction(1, 10**6)
-# k releases at scale s, sensitivity 1 -> closed form; and the least value a dense grid of orders finds (mpmath, 50 digits).
+# k releases at scale s, sensitivity 1: closed form, and the least that a dense grid of orders finds (published values).
 WITNESS = [
     (1, 4, "1.345380442439233", "1.3453804424475089"),
     (10, 8, "2.1559476703363876", "2.1559476710706402"),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -18,6 +16,7 @@ from mpmath import mp, mpf
 from parco.errors import RequestError
 from parco.privacy import gaussian
 from parco.privacy.sensitivity import Sensitivity
+from tests.data import make_gaussian
 
 # A bound may be this much (relative) on its safe side of the truth, and nothing on the other; the oracle is printed to
 # thirty digits, so it is itself trusted to 1e-28 only.
@@ -26,17 +25,6 @@ ORACLE = Fraction(1, 10**28)
 TABLE = json.loads((Path(__file__).parents[1] / "data" / "gaussian.json").read_text())
 
 Bound = Callable[[Fraction, Fraction], Fraction]
-
-
-def recipe() -> ModuleType:
-    """The script that made the table."""
-    path = Path(__file__).parents[1] / "data" / "make_gaussian.py"
-    spec = importlib.util.spec_from_file_location("make_gaussian", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def faults(bound: Bound, section: str, *, side: int) -> list[dict[str, str]]:
@@ -85,25 +73,22 @@ def test_the_oracle_sees_a_wrong_side_and_one_per_cent(section: str, upper: Boun
 
 
 def test_the_recipe_gives_the_table() -> None:
-    script = recipe()
-    with mp.workdps(script.DIGITS):
+    with mp.workdps(make_gaussian.DIGITS):
         for row in TABLE["profile"][::17]:
-            assert script.text(script.profile(mpf(row["mu"]), mpf(row["epsilon"]))) == row["delta"]
+            assert make_gaussian.text(make_gaussian.profile(mpf(row["mu"]), mpf(row["epsilon"]))) == row["delta"]
         for row in TABLE["epsilon"][::25]:
-            assert script.text(script.epsilon_of(mpf(row["mu"]), mpf(row["delta"]))) == row["epsilon"]
+            assert make_gaussian.text(make_gaussian.epsilon_of(mpf(row["mu"]), mpf(row["delta"]))) == row["epsilon"]
         for row in TABLE["mu"][::25]:
-            assert script.text(script.mu_of(mpf(row["epsilon"]), mpf(row["delta"]))) == row["mu"]
+            assert make_gaussian.text(make_gaussian.mu_of(mpf(row["epsilon"]), mpf(row["delta"]))) == row["mu"]
 
 
 def test_the_oracle_agrees_with_the_integral_that_has_no_cancellation() -> None:
-    script = recipe()
     with mp.workdps(40):
         for mu, epsilon in [("1e-9", "1e-9"), ("0.1", "0.5"), ("2", "1")]:
             high, point = mpf(mu), mpf(epsilon)
-            integral: Any = mp.quad(
-                lambda m, point=point: mp.npdf(point / m - m / 2), mp.linspace(high / 10**6, high, 12)
-            )
-            assert abs(integral / script.profile(high, point) - 1) < mpf("1e-6")
+            nodes = mp.linspace(high / 10**6, high, 12)
+            integral: Any = mp.quad(lambda m, point=point: mp.npdf(point / m - m / 2), nodes)
+            assert abs(integral / make_gaussian.profile(high, point) - 1) < mpf("1e-6")
 
 
 @settings(max_examples=40, deadline=None)
@@ -121,7 +106,7 @@ def test_each_solution_is_proven_by_the_profile_itself(mu_exponent: int, delta_e
     assert epsilon - below <= epsilon / 2**59 + Fraction(1, 2**199)
     assert epsilon == below == 0 or gaussian.delta_lower(mu_squared, below) >= delta * (1 - SLACK)
     if epsilon:
-        # Round trip through the cap's side: the largest mu^2 for (epsilon, delta) is the one we began with, or above it.
+        # Back through the cap's side: the largest mu^2 for (epsilon, delta) is the one we began with, or above it.
         assert gaussian.mu_squared_upper(epsilon, delta) >= mu_squared
         assert gaussian.mu_squared_lower(below, delta) <= mu_squared
 

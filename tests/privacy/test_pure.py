@@ -31,8 +31,8 @@ def test_the_cost_is_just_above_the_truth(epsilon: Fraction) -> None:
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(8)])
 def test_it_covers_randomised_response_and_nothing_less_does(epsilon: Fraction) -> None:
-    # Randomised response has delta(e) = (e^eps - e^e)/(1 + e^eps) for e <= eps; at each e the Gaussian must lie above, and
-    # one per cent less must fall below it somewhere.
+    # Randomised response has delta(e) = (e^eps - e^e)/(1 + e^eps) for e <= eps; at each e the Gaussian must lie above,
+    # and one per cent less must fall below it somewhere.
     cost = pure.mu_squared_upper(epsilon)
     points = [epsilon * i / 200 for i in range(200)]
     with mp.workdps(40):

@@ -111,8 +111,7 @@ def _claim(console: Console, session: Session, releases: list[Release[Answer]]) 
     console.print(*show.accounts_tables(session.budget()))
     last = max(releases, key=lambda release: release.receipt.position)
     console.print("What may be claimed to date, in plain words:")
-    for claim in last.receipt.claims():
-        console.print(show.plain(f"• {claim.in_words()}"))
+    show.show_claims(console, last.receipt)
 
 
 def _remaining(session: Session) -> Fraction:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from parco.contract import Contract, DateColumn, TextColumn
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
+from parco.session.receipt import Receipt
 from parco.session.release import Answer, Release
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ __all__ = [
     "history_records",
     "history_table",
     "plain",
+    "plain_lines",
+    "show_claims",
     "show_release",
 ]
 
@@ -85,8 +88,15 @@ def show_release(console: Console, release: Release[Answer]) -> None:
     console.print(plain_lines(str(release.receipt)))
     if release.repeat:
         console.print(f"Served from the ledger: this access cost 0, and {decimal_text(release.remaining)} remain.")
-    for claim in release.receipt.claims():
-        console.print(Text("• ").append_text(plain(claim.in_words())))
+    show_claims(console, release.receipt)
+
+
+def show_claims(console: Console, receipt: Receipt) -> None:
+    """What may be claimed at a receipt's place in the ledger, in words; the classical form stays in the record."""
+    claims = [claim for claim in receipt.claims() if claim.accountant != "closed-form"]
+    console.print(plain(claims[0].context.in_words()))
+    for claim in claims:
+        console.print(plain(f"• {claim.statement()}"))
 
 
 def plain_lines(text: str) -> Text:

@@ -115,7 +115,7 @@ def _first_record(start: bytes) -> bytes:
 
 
 def _fields(record: bytes) -> list[str] | None:
-    """The fields of one record, or None. Raises nothing: the error would hold the record, which may be somebody's row."""
+    """The fields of one record, or None. Raises nothing: the error would hold the record, and it may be a row."""
     try:
         return next(csv.reader([record.decode()], strict=True), [])
     except (UnicodeDecodeError, csv.Error):

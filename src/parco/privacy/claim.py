@@ -10,13 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from parco.balls import ball, precision, upper
 from parco.errors import RequestError
 from parco.measure import Measure, decimal_text, significant_text
-from parco.privacy import expost, gaussian
+from parco.privacy import classical, expost, gaussian
 
-__all__ = ["Claim", "Context", "cap_claim", "realised_claims"]
+__all__ = ["Claim", "Context", "cap_claims", "realised_claims"]
 
 _DIGITS, _DIGITS_IN_WORDS = 15, 4
+_BITS = 256
+_FALSE_POSITIVES = Fraction(5, 100)
 
 # Neighbouring relation -> (what the two data sets are called, what an attacker's odds are about).
 _NEIGHBOURS = {
@@ -40,6 +43,10 @@ class Context:
     def __post_init__(self) -> None:
         if self.neighbours not in _NEIGHBOURS:
             raise RequestError("the neighbouring relation is add-or-remove or replace")
+
+    def in_words(self) -> str:
+        """Whom the claims protect, in a sentence."""
+        return f"Protected: one {self.unit} ({self.neighbours}; {self.bounds})."
 
 
 @dataclass(frozen=True)
@@ -85,14 +92,27 @@ class Claim:
 
         Odds appear only where they follow: for a probabilistic claim, and where delta is 0.
         """
-        return " ".join([self._subject(), self._inequality(), *self._caveats()])
+        return f"{self.context.in_words()} {self.statement()}"
 
-    def _subject(self) -> str:
-        what = "what was released so far"
-        if self.basis == "cap":
-            what = f"everything this account may release under its cap of {_text(self.total)}"
-        unit = f"one {self.context.unit} ({self.context.neighbours}; {self.context.bounds})"
-        return f"Protected unit: {unit}. For {what}:"
+    def statement(self) -> str:
+        """The reading without the protected unit, for a list of claims under one heading."""
+        whole = f"Everything this account may release under its cap of {_text(self.total)}"
+        what = whole if self.basis == "cap" else "What was released so far"
+        return " ".join([f"{what}: {self._inequality()}", *self._attack(), *self._caveats()])
+
+    def true_positive_rate_upper(self, false_positive_rate: Fraction) -> Fraction:
+        """For every rate a in [0, 1], the most of those who are in that an attacker wrong about a of the others finds.
+
+        min(e^epsilon a + delta, 1 - e^-epsilon (1 - delta - a)), rounded up, at most 1; meant for claims that bound
+        every set of outcomes. Source: Kairouz, Oh & Viswanath 2015, theorem 2.1; docs/mathematics.md, "Claims".
+        """
+        if not 0 <= false_positive_rate <= 1:
+            raise RequestError("a rate lies between 0 and 1")
+        with precision(_BITS):
+            odds, rate = ball(self.epsilon).exp(), ball(false_positive_rate)
+            first = upper(odds * rate + ball(self.delta))
+            second = upper(1 - (1 - ball(self.delta) - rate) / odds)
+        return min(first, second, Fraction(1))
 
     def _inequality(self) -> str:
         epsilon, delta = (significant_text(value, _DIGITS_IN_WORDS, up=True) for value in (self.epsilon, self.delta))
@@ -111,6 +131,16 @@ class Claim:
             return text
         return f"{text} So the odds {odds} grow by a factor of at most e^{epsilon}, everything else held fixed."
 
+    def _attack(self) -> list[str]:
+        """What an attacker can do, where the claim bounds every set of outcomes alike."""
+        if self.basis != "cap" or self.context.neighbours != "add-or-remove":
+            return []
+        found = significant_text(100 * self.true_positive_rate_upper(_FALSE_POSITIVES), _DIGITS_IN_WORDS, up=True)
+        return [
+            f"So whoever tries to tell from it all whether a given {self.context.unit} is in the data, and is wrong "
+            f"about {float(100 * _FALSE_POSITIVES):g} % of those who are not, finds at most {found} % of those who are."
+        ]
+
     def _caveats(self) -> list[str]:
         caveats = []
         if self.delta and self.accountant != "ex-post-probabilistic":
@@ -122,18 +152,24 @@ class Claim:
         return caveats
 
 
-def cap_claim(context: Context, *, cap: Fraction, delta: Fraction) -> Claim:
-    """For every account with this cap, returns what always holds of it, or raises RequestError.
+def cap_claims(context: Context, *, cap: Fraction, delta: Fraction) -> tuple[Claim, ...]:
+    """For every account with this cap, returns what always holds of it, the sharpest first, or raises RequestError.
 
-    gdp: the exact Gaussian profile of the cap at `delta` (0 < delta < 1). pure: epsilon is the cap and delta 0.
-    Labelled valid, not tight: parameters are chosen along the way, so that a run may end below the cap, or spend it on
-    mechanisms that are better than Gaussian; the profile then is above the truth. A tight claim needs a schedule fixed
-    in advance. Source: docs/mathematics.md, "What may be claimed" (i).
+    gdp: the exact Gaussian profile of the cap at `delta` (0 < delta < 1), and the classical closed form beside it.
+    pure: epsilon is the cap and delta 0. Labelled valid, not tight: parameters are chosen along the way, so that a run
+    may end below the cap, or spend it on mechanisms better than Gaussian; the profile then is above the truth. A tight
+    claim needs a schedule fixed in advance. Source: docs/mathematics.md, "What may be claimed" (i).
     """
     if context.measure is Measure.PURE:
-        return _basic_claim(context, cap, "cap")
-    epsilon = gaussian.epsilon_upper(cap, delta)
-    return Claim(context, epsilon, delta, accountant="gaussian-profile", status="valid", basis="cap", total=cap)
+        return (_basic_claim(context, cap, "cap"),)
+    epsilons = {
+        "gaussian-profile": gaussian.epsilon_upper(cap, delta),
+        "closed-form": classical.epsilon_upper(cap, delta),
+    }
+    return tuple(
+        Claim(context, epsilon, delta, accountant=name, status="valid", basis="cap", total=cap)
+        for name, epsilon in epsilons.items()
+    )
 
 
 def realised_claims(context: Context, *, total: Fraction, order: Fraction, delta: Fraction) -> tuple[Claim, ...]:

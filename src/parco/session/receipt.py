@@ -74,7 +74,7 @@ class Receipt:
             measure=self.measure,
         )
         return (
-            claim.cap_claim(context, cap=self.cap.value, delta=delta),
+            *claim.cap_claims(context, cap=self.cap.value, delta=delta),
             *claim.realised_claims(context, total=self.spent.value, order=self.order, delta=delta),
         )
 

@@ -1,0 +1,172 @@
+"""A question has one form: it holds whatever the exact statistic depends on, and nothing else."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import unicodedata
+from typing import Any
+
+import pytest
+
+from parco.contract import Contract
+from parco.errors import QuestionError
+from parco.queries.query import Query
+from tests.contract.document import parse
+
+ASKED: dict[str, tuple[str, str | None, tuple[str, ...]]] = {
+    "count": ("count", None, ()),
+    "count by month and ward": ("count", None, ("month", "ward")),
+    "count_units by age": ("count_units", None, ("age",)),
+    "sum cost by month": ("sum", "cost", ("month",)),
+    "sum age": ("sum", "age", ()),
+}
+ALL = set(ASKED)
+MONTH = {"count by month and ward", "sum cost by month"}
+
+
+def questions(contract: Contract, version: str = "1") -> dict[str, str]:
+    return {
+        name: Query.of(contract, statistic, column=column, by=by).question(version)
+        for name, (statistic, column, by) in ASKED.items()
+    }
+
+
+BASE = questions(parse())
+
+
+@pytest.mark.parametrize(
+    ("change", "changed"),
+    [
+        (('name = "clinic"', 'name = "clinic 2"'), set()),
+        (("Visits to a clinic", "Visits"), set()),
+        (('unprotected = "none"', 'unprotected = ["number of rows"]'), set()),
+        (('source = "visits.csv"', 'source = "elsewhere.parquet"'), set()),
+        (('version = "1"', 'version = "2"'), set()),
+        (('epsilon = "1"', 'epsilon = "2"'), set()),
+        (('measure = "gdp"\nepsilon = "1"\ndelta = "1e-6"', 'measure = "pure"\nepsilon = "1"'), set()),
+        (("receipt_order = 8", "receipt_order = 9"), set()),
+        (('default_share = "0.05"', 'default_share = "0.5"'), set()),
+        (("[columns.day]", '[columns.extra]\ntype = "date"\n[columns.day]'), set()),
+        (('name = "visits"', 'name = "visits 2"'), ALL),
+        (('column = "patient"', 'column = "person"'), ALL),
+        (("rows = 2", "rows = 3"), ALL - {"count_units by age"}),
+        (("groups = 3", "groups = 2"), MONTH | {"count_units by age"}),
+        # Three ages exist, so nobody counts in four: the rule that is applied to ages is the same.
+        (("groups = 3", "groups = 4"), MONTH),
+        (("lower = 0", "lower = 1"), {"sum age"}),
+        (("upper = 120", "upper = 110"), {"sum age"}),
+        (("keys = [0, 1, 2]", "keys = [0, 1, 2, 3]"), {"count_units by age"}),
+        (("keys = [0, 1, 2]", "keys = [2, 1, 0]"), {"count_units by age"}),
+        (('lower = "-10"', 'lower = "-10.05"'), {"sum cost by month"}),
+        (('upper = "20"', 'upper = "30"'), {"sum cost by month"}),
+        (('lattice = "0.05"', 'lattice = "0.1"'), {"sum cost by month"}),
+        (('["north", "south"]', '["north", "south", "east"]'), {"count by month and ward"}),
+        (('["north", "south"]', '["south", "north"]'), {"count by month and ward"}),
+        (('first = "2024-01"', 'first = "2023-12"'), MONTH),
+        (('last = "2024-06"', 'last = "2024-07"'), MONTH),
+    ],
+    ids=lambda value: value[1] if isinstance(value, tuple) else None,
+)
+def test_a_question_changes_with_what_it_depends_on(change: tuple[str, str], changed: set[str]) -> None:
+    asked = questions(parse(change))
+    assert {name for name in ASKED if asked[name] != BASE[name]} == changed
+
+
+def test_another_version_is_another_question() -> None:
+    other = questions(parse(), version="2")
+    assert all(other[name] != BASE[name] for name in ASKED)
+
+
+def test_no_two_questions_have_one_form() -> None:
+    assert len({*BASE.values(), *questions(parse(), version="2").values()}) == 2 * len(ASKED)
+
+
+def test_beyond_the_number_of_cells_the_limit_on_groups_says_nothing() -> None:
+    tight, loose = parse(("groups = 3", "groups = 12")), parse(("groups = 3", "groups = 1000000000"))
+    assert questions(tight) == questions(loose)
+    assert Query.of(loose, "count", by=("month", "ward")).groups == 12
+    assert Query.of(loose, "count").groups == 1
+
+
+def test_the_order_of_groupings_does_not_matter() -> None:
+    contract, names = parse(), ("month", "ward", "age")
+    asked = [Query.of(contract, "count", by=by) for by in itertools.permutations(names)]
+    assert len({query.question("1") for query in asked}) == 1
+    query = asked[0]
+    assert asked == [query] * 6
+    assert query.by == ("age", "month", "ward")
+    assert query.cells == len(list(query.labels())) == 3 * 6 * 2
+    assert Query.of(contract, "count", by="ward") == Query.of(contract, "count", by=["ward"])
+
+
+def test_cells_follow_the_declared_keys_in_their_order() -> None:
+    query = Query.of(parse(('["north", "south"]', '["south", "north"]')), "count", by=["ward", "age"])
+    assert list(query.labels()) == [(age, ward) for age in (0, 1, 2) for ward in ("south", "north")]
+    assert list(Query.of(parse(), "count").labels()) == [()]
+    assert Query.of(parse(), "count").cells == 1
+
+
+def test_the_text_says_how_odd_values_are_treated() -> None:
+    record = json.loads(BASE["sum cost by month"])
+    assert record["rules"] == {"infinity": "clamp", "nan": "drop", "null": "drop", "unparsed": "drop"}
+    assert record["limits"] == {"groups": 3, "rows": 2}
+    assert record["column"] == {"name": "cost", "type": "decimal", "lattice": "0.05", "lower": "-10", "upper": "20"}
+
+
+def test_a_name_may_be_typed_in_either_unicode_form() -> None:
+    composed, decomposed = "größe", unicodedata.normalize("NFD", "größe")
+    asked = set()
+    for declared, typed in itertools.product((composed, decomposed), repeat=2):
+        contract = parse(("[columns.ward]", f'[columns."{declared}"]'), ("[columns.cost]", f'[columns."{declared}n"]'))
+        query = Query.of(contract, "sum", column=f"{typed}n", by=typed)
+        assert (query.column, query.by, query.cells) == (f"{composed}n", (composed,), 2)
+        asked.add(query.question("1"))
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("statistic", "column", "by", "words"),
+    [
+        ("mean", "cost", (), "unknown statistic 'mean'"),
+        ("Count", None, (), "unknown statistic"),
+        ("count", "cost", (), "count takes no column"),
+        ("count_units", "cost", (), "count_units takes no column"),
+        ("sum", None, (), "sum needs the name of a column"),
+        ("sum", "ward", (), "ward is not declared as an integer or decimal column"),
+        ("sum", "day", (), "day is not declared as an integer or decimal column"),
+        ("sum", "month", (), "month is not declared as an integer or decimal column"),
+        ("sum", "patient", (), "patient is not declared as an integer or decimal column"),
+        ("sum", "salary", (), "salary is not declared as an integer or decimal column"),
+        ("sum", "", (), "is not declared as an integer or decimal column"),
+        ("count", None, "cost", "cannot group by cost"),
+        ("count", None, "day", "cannot group by day"),
+        ("count", None, "patient", "cannot group by patient"),
+        ("count", None, "salary", "cannot group by salary"),
+        ("count", None, "", "cannot group by"),
+        ("count", None, ["month", "salary"], "cannot group by salary"),
+        ("count", None, ["month", "month"], "a grouping is named twice"),
+        ("count", None, None, "by takes one name or a list of names"),
+        ("count", None, 5, "by takes one name or a list of names"),
+        ("count", None, ["month", 5], "by takes one name or a list of names"),
+        ("count", None, {"month"}, "by takes one name or a list of names"),
+        ("count", None, b"month", "by takes one name or a list of names"),
+    ],
+)
+def test_what_the_contract_does_not_allow_is_refused(statistic: str, column: Any, by: Any, words: str) -> None:
+    with pytest.raises(QuestionError) as caught:
+        Query.of(parse(), statistic, column=column, by=by)
+    assert words in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_an_integer_column_groups_only_by_declared_keys() -> None:
+    with pytest.raises(QuestionError, match="cannot group by age"):
+        Query.of(parse(("keys = [0, 1, 2]\n", "")), "count", by="age")
+
+
+def test_more_cells_than_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("parco.queries.query.CELLS_MAX", 12)
+    assert Query.of(parse(), "count", by=["month", "ward"]).cells == 12
+    with pytest.raises(QuestionError, match="36 groups are more than 12"):
+        Query.of(parse(), "count", by=["month", "ward", "age"])

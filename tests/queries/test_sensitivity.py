@@ -1,0 +1,99 @@
+"""The stated distances are those of the worst unit there can be: none is farther, and one is as far."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from fractions import Fraction
+
+import pytest
+
+from parco.contract import Contract
+from parco.errors import QuestionError, RequestError
+from parco.privacy.sensitivity import Sensitivity
+from parco.queries.query import Query
+from parco.queries.sensitivity import sensitivity
+from tests.contract.document import parse
+
+BOUNDS = [("-10", "20"), ("0", "2"), ("1", "2"), ("-2", "-1"), ("-3", "3"), ("-2", "0"), ("1.5", "1.5"), ("0", "0.5")]
+
+
+def contract(*, groups: int, rows: int, bounds: tuple[str, str] = ("-10", "20"), lattice: str = "0.5") -> Contract:
+    return parse(
+        ("groups = 3", f"groups = {groups}"),
+        ("rows = 2", f"rows = {rows}"),
+        ('lattice = "0.05"', f'lattice = "{lattice}"'),
+        ('lower = "-10"', f'lower = "{bounds[0]}"'),
+        ('upper = "20"', f'upper = "{bounds[1]}"'),
+    )
+
+
+def lattice_values(lower: str, upper: str, lattice: str) -> list[Fraction]:
+    step = Fraction(lattice)
+    low, high = (int(Fraction(bound) / step) for bound in (lower, upper))
+    return [step * place for place in range(low, high + 1)]
+
+
+def units(
+    statistic: str, values: list[Fraction], *, groups: int, rows: int, cells: int
+) -> Iterator[tuple[Fraction, ...]]:
+    """What every unit there can be adds to the answer: at most `rows` values in each of at most `groups` cells."""
+    amounts = set()
+    for size in range(1, rows + 1):
+        for kept in itertools.combinations_with_replacement(values, size):
+            amounts.add({"count": Fraction(size), "count_units": Fraction(1), "sum": sum(kept, Fraction(0))}[statistic])
+    for used in range(min(groups, cells) + 1):
+        for places in itertools.combinations(range(cells), used):
+            for chosen in itertools.product(sorted(amounts), repeat=used):
+                vector = [Fraction(0)] * cells
+                for place, amount in zip(places, chosen, strict=True):
+                    vector[place] = amount
+                yield tuple(vector)
+
+
+def check(query: Query, values: list[Fraction]) -> None:
+    unit = query.contract.unit
+    stated = sensitivity(query)
+    vectors = list(units(query.statistic.value, values, groups=unit.groups, rows=unit.rows, cells=query.cells))
+    assert max(sum((abs(part) for part in vector), Fraction(0)) for vector in vectors) == stated.l1
+    assert max(sum((part**2 for part in vector), Fraction(0)) for vector in vectors) == stated.l2_squared
+
+
+@pytest.mark.parametrize("by", [(), ("ward",), ("age",)])
+@pytest.mark.parametrize("groups", [1, 2, 3, 7])
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_counts(by: tuple[str, ...], groups: int, rows: int) -> None:
+    agreed = contract(groups=groups, rows=rows)
+    for statistic in ("count", "count_units"):
+        check(Query.of(agreed, statistic, by=by), [Fraction(0)])
+
+
+@pytest.mark.parametrize("by", [(), ("ward",), ("age",)])
+@pytest.mark.parametrize("groups", [1, 2, 5])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("bounds", BOUNDS[1:], ids=str)
+def test_sums(by: tuple[str, ...], groups: int, rows: int, bounds: tuple[str, str]) -> None:
+    agreed = contract(groups=groups, rows=rows, bounds=bounds)
+    check(Query.of(agreed, "sum", column="cost", by=by), lattice_values(*bounds, "0.5"))
+
+
+@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
+def test_sums_in_closed_form(bounds: tuple[str, str]) -> None:
+    magnitude = max(abs(Fraction(bound)) for bound in bounds)
+    agreed = contract(groups=10, rows=7, bounds=bounds)
+    stated = sensitivity(Query.of(agreed, "sum", column="cost", by=("month", "ward")))
+    assert stated == Sensitivity(l1=10 * 7 * magnitude, l2_squared=10 * (7 * magnitude) ** 2)
+
+
+def test_it_follows_from_contract_and_question_alone() -> None:
+    query = Query.of(contract(groups=1_000_000_000, rows=1_000_000_000, bounds=("-1e17", "1e17")), "sum", column="cost")
+    assert sensitivity(query) == Sensitivity(l1=Fraction(10**26), l2_squared=Fraction(10**52))
+
+
+def test_a_sum_of_zeros_has_no_noise_and_is_refused() -> None:
+    agreed = contract(groups=1, rows=1, bounds=("0", "0"))
+    with pytest.raises(QuestionError, match="cost has bounds 0 and 0"):
+        Query.of(agreed, "sum", column="cost")
+    for l1, l2_squared in ((0, 1), (1, 0), (-1, 1), (1, -1)):
+        with pytest.raises(RequestError, match="a sensitivity is a positive number"):
+            Sensitivity(l1=Fraction(l1), l2_squared=Fraction(l2_squared))
