@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from fractions import Fraction
 
-from parco.ledger.entries import Balance, Charge, MechanismFacts, Open, Reserve, SensitivityFacts, Settle, Start
-from parco.measure import Measure
+from parco.ledger.entries import Balance, Charge, MechanismFacts, Open, Opened, Reserve, SensitivityFacts, Settle, Start
 
 
 def mark(text: str) -> str:
@@ -23,10 +22,9 @@ def opening(seq: int = 1, *, account: int = 1, cap: int = 100, contract: str = "
         name=mark("name of " + contract),
         dataset=mark(dataset),
         terms=mark("terms"),
-        account=account,
-        measure=Measure.GDP,
-        cap=cap,
-        delta_cap=10,
+        measure="gdp",
+        order=None,
+        accounts=(Opened(account, mark("whole"), cap, 10),),
         secret=mark("secret"),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import reduce
 
 import pytest
@@ -11,8 +12,7 @@ from hypothesis import strategies as st
 
 from parco.errors import VerificationError
 from parco.ledger.accounts import EMPTY, State, apply, replay
-from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Settle, Void, encode
-from parco.measure import Measure
+from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Opened, Settle, Void, encode
 
 from .build import mark, opening, reserve, settle, start
 
@@ -55,12 +55,15 @@ def test_two_contracts_share_an_account() -> None:
     assert balance(state) == (0, 40, 0, 1)
 
 
+PART = Opened(1, mark("a part"), 100, 10)
+PARTS = (PART, Opened(2, mark("another part"), 100, 10))
+
 REFUSED: list[tuple[str, tuple[Entry, ...]]] = [
     ("entry 1 should stand here", (reserve(),)),
     ("entry 2 should stand here", (opening(), reserve(3))),
     ("never signed", (opening(), replace(reserve(), contract=mark("x")))),
     ("account 2 has no room", (opening(), replace(reserve(), charges=(Charge(1, 1), Charge(2, 1))))),
-    ("account is not charged", (opening(), reserve(account=2))),
+    ("accounts is charged", (opening(), reserve(account=2))),
     ("no room", (opening(), reserve(cost=101))),
     ("no room", (opening(), reserve(delta=11))),
     ("no room", (opening(), reserve(cost=60), reserve(3, cost=41, key="l"))),
@@ -83,10 +86,14 @@ REFUSED: list[tuple[str, tuple[Entry, ...]]] = [
         (opening(), reserve(), start(), replace(settle(), charges=(Charge(1, 1), Charge(2, 1)))),
     ),
     ("signed already", (opening(), opening(2))),
-    ("has an account already", (opening(), opening(2, account=2, contract="o"))),
+    ("terms differ", (opening(), opening(2, account=2, contract="o"))),
+    ("one label", (replace(opening(), accounts=(PART, replace(PART, account=2))),)),
+    ("an order", (replace(opening(), order=Fraction(8)),)),
+    ("an order", (replace(opening(), measure="renyi"),)),
+    ("terms differ", (replace(opening(), accounts=PARTS), opening(2, contract="o"))),
     ("without gaps", (opening(account=2),)),
     ("terms differ", (opening(), opening(2, contract="o", cap=101))),
-    ("terms differ", (opening(), replace(opening(2, contract="o"), measure=Measure.PURE))),
+    ("terms differ", (opening(), replace(opening(2, contract="o"), measure="pure"))),
     ("terms differ", (opening(), replace(opening(2, contract="o"), secret=mark("new secret")))),
 ]
 
@@ -101,6 +108,14 @@ def test_every_other_transition_is_refused_naming_the_entry(message: str, entrie
     assert f"entry {bad.seq} " in str(caught.value)
     with pytest.raises(VerificationError, match=message):
         replay(encode(entry) for entry in entries)
+
+
+def test_a_data_set_in_parts_has_an_account_each() -> None:
+    state = after(replace(opening(), accounts=PARTS), replace(opening(2, contract="o"), accounts=PARTS))
+    assert list(state.accounts) == [1, 2]
+    assert state.contracts == {mark("c"): (1, 2), mark("o"): (1, 2)}
+    both = replace(reserve(3), charges=(Charge(1, 100), Charge(2, 40)))
+    assert [account.reserved for account in apply(state, both).accounts.values()] == [100, 40]
 
 
 def test_the_last_unit_can_be_spent_and_no_more() -> None:

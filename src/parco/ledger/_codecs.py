@@ -11,7 +11,19 @@ from typing import Any
 
 from parco.measure import UNITS_MAX
 
-__all__ = ["Codec", "amount", "bit", "digest", "one_of", "ordinal", "positive", "record", "row", "sorted_rows"]
+__all__ = [
+    "Codec",
+    "amount",
+    "bit",
+    "digest",
+    "one_of",
+    "optional",
+    "ordinal",
+    "positive",
+    "record",
+    "row",
+    "sorted_rows",
+]
 
 # Wide enough for every scale in use, narrow enough that no reader has to fear a number's length.
 _RATIONAL_MAX = 2**1024
@@ -85,6 +97,14 @@ def one_of(tags: Iterable[str]) -> Codec:
         return members[value]
 
     return Codec(str, read)
+
+
+def optional(codec: Codec) -> Codec:
+    """What `codec` takes, or nothing at all."""
+    return Codec(
+        lambda value: None if value is None else codec.write(value),
+        lambda value: None if value is None else codec.read(value),
+    )
 
 
 def record(kind: type[Any], schema: dict[str, Codec]) -> Codec:

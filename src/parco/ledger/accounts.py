@@ -11,21 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from parco.errors import VerificationError
 from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Open, Reserve, Settle, Start, Void, decode
-from parco.measure import Measure
 
 __all__ = ["EMPTY", "Account", "Request", "State", "apply", "replay"]
 
 
 @dataclass(frozen=True)
 class Account:
-    """A data set's account: terms fixed at signing, then spent + reserved <= cap + excess, and the same for delta."""
+    """One account: terms fixed at signing, then spent + reserved <= cap + excess, and the same for delta."""
 
     account: int
-    measure: Measure
+    label: str
+    measure: str
+    order: Fraction | None
     dataset: str
     terms: str
     secret: str
@@ -72,12 +74,12 @@ class Request:
 
 @dataclass(frozen=True)
 class State:
-    """All that `size` entries add up to; `contracts` gives a signed contract's account, `keys` a key's request."""
+    """All that `size` entries add up to; `contracts` gives a signed contract's accounts, `keys` a key's request."""
 
     size: int = 0
     accounts: Mapping[int, Account] = field(default_factory=dict)
     requests: Mapping[int, Request] = field(default_factory=dict)
-    contracts: Mapping[str, int] = field(default_factory=dict)
+    contracts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     keys: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -90,7 +92,7 @@ class _Change:
 
     accounts: Mapping[int, Account] = field(default_factory=dict)
     requests: Mapping[int, Request] = field(default_factory=dict)
-    contracts: Mapping[str, int] = field(default_factory=dict)
+    contracts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     keys: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -127,33 +129,50 @@ def _change(state: State, entry: Entry) -> _Change:
 
 
 def _open(state: State, entry: Open) -> _Change:
-    new = Account(
-        account=entry.account,
-        measure=entry.measure,
-        dataset=entry.dataset,
-        terms=entry.terms,
-        secret=entry.secret,
-        cap=entry.cap,
-        delta_cap=entry.delta_cap,
-    )
     _require(entry.contract not in state.contracts, entry, "this contract is signed already")
-    old = state.accounts.get(entry.account)
-    if old is None:
-        owners = {account.dataset for account in state.accounts.values()}
-        _require(entry.dataset not in owners, entry, "this data set has an account already")
-        _require(entry.account == len(state.accounts) + 1, entry, "accounts are numbered without gaps")
-    else:
-        fixed = ("measure", "dataset", "terms", "secret", "cap", "delta_cap")
-        same = all(getattr(old, name) == getattr(new, name) for name in fixed)
-        _require(same, entry, "its terms differ from those of its account")
-    return _Change(accounts={entry.account: old or new}, contracts={entry.contract: entry.account})
+    _require(
+        (entry.measure == "renyi") == (entry.order is not None), entry, "renyi, and no other measure, has an order"
+    )
+    new = {
+        opened.account: Account(
+            account=opened.account,
+            label=opened.label,
+            measure=entry.measure,
+            order=entry.order,
+            dataset=entry.dataset,
+            terms=entry.terms,
+            secret=entry.secret,
+            cap=opened.cap,
+            delta_cap=opened.delta_cap,
+        )
+        for opened in entry.accounts
+    }
+    old = {number: account for number, account in state.accounts.items() if account.dataset == entry.dataset}
+    _check_opened(state, entry, old=old, new=new)
+    return _Change(accounts=old or new, contracts={entry.contract: tuple(new)})
+
+
+def _check_opened(state: State, entry: Open, *, old: dict[int, Account], new: dict[int, Account]) -> None:
+    """A data set's accounts are opened once, all together; whoever signs later names the same, on the same terms."""
+    if not old:
+        first = len(state.accounts) + 1
+        _require(list(new) == list(range(first, first + len(new))), entry, "accounts are numbered without gaps")
+        _require(len({account.label for account in new.values()}) == len(new), entry, "two accounts have one label")
+        return
+    fixed = ("label", "measure", "order", "dataset", "terms", "secret", "cap", "delta_cap")
+    same = new.keys() == old.keys() and all(
+        getattr(old[number], name) == getattr(new[number], name) for number in new for name in fixed
+    )
+    _require(same, entry, "its accounts or terms differ from those of its data set")
 
 
 def _reserve(state: State, entry: Reserve) -> _Change:
     _require(entry.key not in state.keys, entry, "its key belongs to another request")
     own = state.contracts.get(entry.contract)
-    _require(own is not None, entry, "its contract was never signed")
-    _require(own in {charge.account for charge in entry.charges}, entry, "its contract's account is not charged")
+    if own is None:
+        raise _fault(entry, "its contract was never signed")
+    charged = {charge.account for charge in entry.charges}
+    _require(not charged.isdisjoint(own), entry, "none of its contract's accounts is charged")
     accounts = {}
     for charge in entry.charges:
         account = state.accounts.get(charge.account)

@@ -16,18 +16,20 @@ from typing import Any, TypeAlias
 from parco import canonical
 from parco.errors import InternalError, LedgerFormatError, VerificationError
 from parco.ledger import _codecs as codecs
-from parco.measure import Measure
 
 __all__ = [
     "FORMAT",
     "KINDS",
+    "MEASURES",
     "TAGS_LATER",
+    "WHOLE",
     "Balance",
     "Charge",
     "Entry",
     "Forfeit",
     "MechanismFacts",
     "Open",
+    "Opened",
     "Reserve",
     "SensitivityFacts",
     "Settle",
@@ -41,6 +43,12 @@ __all__ = [
 FORMAT = 1
 
 KINDS = ("gaussian", "two-sided-geometric")
+
+# All four currencies of format 1; the state machine knows that `renyi` and no other has an order.
+MEASURES = ("pure", "zcdp", "gdp", "renyi")
+
+WHOLE = "whole"
+"""The label of a data set's account where it is not divided into parts or periods."""
 
 # Reserved from the start, so that an old reader refuses them by name and never takes them for noise.
 TAGS_LATER = ("revise", "cap", "schedule", "amend", "supersede", "recost", "flag", "recover", "rotate")
@@ -87,9 +95,19 @@ class SensitivityFacts:
     l2_squared: Fraction
 
 
+@dataclass(frozen=True)
+class Opened:
+    """An account as signed: the digest of its label (the whole data set, a part, a period), and its caps."""
+
+    account: int
+    label: str
+    cap: int
+    delta_cap: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Open:
-    """A contract was signed: what it promises, on which account, up to which cap."""
+    """A contract was signed: what it promises, in which measure (`order` for renyi), on which accounts."""
 
     seq: int
     actor: str
@@ -98,10 +116,9 @@ class Open:
     name: str
     dataset: str
     terms: str
-    account: int
-    measure: Measure
-    cap: int
-    delta_cap: int
+    measure: str
+    order: Fraction | None
+    accounts: tuple[Opened, ...]
     secret: str
 
 
@@ -164,6 +181,7 @@ class Forfeit:
 
 Entry: TypeAlias = Open | Reserve | Start | Settle | Void | Forfeit
 
+_OPENED = codecs.row(Opened, codecs.ordinal, codecs.digest, codecs.amount, codecs.amount)
 _CHARGE = codecs.row(Charge, codecs.ordinal, codecs.amount, codecs.amount)
 _BALANCE = codecs.row(Balance, codecs.ordinal, *(codecs.amount,) * 8)
 _MECHANISM = codecs.record(
@@ -183,10 +201,9 @@ _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
             **_COMMON,
             "time": codecs.amount,
             **dict.fromkeys(("contract", "name", "dataset", "terms", "secret"), codecs.digest),
-            "account": codecs.ordinal,
-            "measure": codecs.one_of(Measure),
-            "cap": codecs.amount,
-            "delta_cap": codecs.amount,
+            "measure": codecs.one_of(MEASURES),
+            "order": codecs.optional(codecs.positive),
+            "accounts": codecs.sorted_rows(_OPENED),
         },
     ),
     "reserve": (

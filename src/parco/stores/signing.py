@@ -9,7 +9,7 @@ from collections.abc import Callable
 from sqlalchemy import Connection, Row, func, insert, select
 
 from parco.errors import ContractChangedError, ContractError, NotSignedError, VerificationError
-from parco.ledger.entries import Entry, Open, encode, secret_commitment
+from parco.ledger.entries import WHOLE, Entry, Open, Opened, encode, secret_commitment
 from parco.measure import UNITS_MAX
 from parco.stores import reading, tables, texts
 from parco.stores.records import Opening, Signed
@@ -87,6 +87,7 @@ def _open(connection: Connection, opening: Opening, *, dataset: str, terms: str,
     actor = texts.intern(connection, "actor", opening.actor)
     name = texts.intern(connection, "name", opening.name)
     contract = texts.intern(connection, "contract", opening.contract)
+    label = texts.intern(connection, "label", WHOLE)
     seq = append(
         connection,
         lambda seq: Open(
@@ -97,15 +98,14 @@ def _open(connection: Connection, opening: Opening, *, dataset: str, terms: str,
             name=name,
             dataset=dataset,
             terms=terms,
-            account=number,
-            measure=opening.measure,
-            cap=opening.cap,
-            delta_cap=opening.delta_cap,
+            measure=opening.measure.value,
+            order=None,
+            accounts=(Opened(number, label, opening.cap, opening.delta_cap),),
             secret=secret_commitment(secret),
         ),
     )
     if account is None:
-        _new_account(connection, opening, number=number, opened=seq, dataset=dataset, terms=terms)
+        _new_account(connection, opening, number=number, opened=seq, digests=(dataset, label, terms))
         connection.execute(insert(tables.secrets).values(account=number, secret=secret))
     row = {"opened": seq, "dataset": dataset, "name": name, "contract": contract, "account": number}
     connection.execute(insert(tables.contracts).values(row))
@@ -113,13 +113,12 @@ def _open(connection: Connection, opening: Opening, *, dataset: str, terms: str,
 
 
 def _new_account(
-    connection: Connection, opening: Opening, *, number: int, opened: int, dataset: str, terms: str
+    connection: Connection, opening: Opening, *, number: int, opened: int, digests: tuple[str, str, str]
 ) -> None:
     row = {
         "account": number,
         "opened": opened,
-        "dataset": dataset,
-        "terms": terms,
+        **dict(zip(("dataset", "label", "terms"), digests, strict=True)),
         "measure": opening.measure.value,
         "cap": opening.cap,
         "delta_cap": opening.delta_cap,

@@ -18,7 +18,7 @@ from parco.stores import tables
 
 __all__ = ["ERASABLE", "KINDS", "erase", "find", "intern", "normal", "read", "read_all"]
 
-KINDS = ("actor", "contract", "dataset", "key", "name", "question", "terms")
+KINDS = ("actor", "contract", "dataset", "key", "label", "name", "question", "terms")
 
 # The others hold the budget together: with a data set's name gone, the data set could be signed as if it were new.
 ERASABLE = ("actor", "key", "question")
