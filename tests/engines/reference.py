@@ -99,8 +99,10 @@ def _by_cell(asked: Asked, own: Iterable[Row]) -> dict[int, list[int]]:
     held: dict[int, list[int]] = defaultdict(list)
     for row in own:
         cell = asked.cell(row)
-        if cell is not None and (asked.statistic != "sum" or row.value is not None):
-            held[cell].append(0 if row.value is None else asked.steps(row.value))
+        if cell is not None and asked.statistic != "sum":
+            held[cell].append(1)
+        elif cell is not None and row.value is not None:
+            held[cell].append(asked.steps(row.value))
     return held
 
 

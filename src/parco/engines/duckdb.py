@@ -17,6 +17,8 @@ __all__ = ["DuckDBEngine"]
 
 # A line longer than this is dropped like any other that does not parse.
 _LINE_BYTES_MAX = 16_000_000
+# Stored columns are named with their table, or one called "key" could be taken for a column of the key tables.
+_ROWS = "stored_rows"
 
 
 class DuckDBEngine:
@@ -71,7 +73,7 @@ def _column(source: Source, name: str) -> StoredColumn:
     if position is None:
         raise AssertionError("a column vanished between check and run")
     stored = f"c{position}" if source.format == "csv" else source.stored[position]
-    return StoredColumn(exp.column(stored, quoted=True), source.kinds[position])
+    return StoredColumn(exp.column(stored, table=_ROWS, quoted=True), source.kinds[position])
 
 
 def _relation(source: Source) -> exp.Expression:
@@ -79,7 +81,7 @@ def _relation(source: Source) -> exp.Expression:
     # A folder called "customer=7" would otherwise replace the column of that name in every row.
     plain = exp.EQ(this=exp.to_identifier("hive_partitioning"), expression=exp.false())
     if source.format == "parquet":
-        return exp.Table(this=exp.Anonymous(this="read_parquet", expressions=[path, plain]))
+        return _named(exp.Anonymous(this="read_parquet", expressions=[path, plain]))
     # Everything is read as text under names of our own, and nothing is sniffed from rows. A line that does not parse
     # is dropped; one thread reads, because two may disagree on where a quoted line break belongs.
     columns = exp.Struct(
@@ -105,4 +107,8 @@ def _relation(source: Source) -> exp.Expression:
         "max_line_size": exp.Literal.number(_LINE_BYTES_MAX),
     }
     named = [exp.EQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()]
-    return exp.Table(this=exp.Anonymous(this="read_csv", expressions=[path, plain, *named]))
+    return _named(exp.Anonymous(this="read_csv", expressions=[path, plain, *named]))
+
+
+def _named(function: exp.Expression) -> exp.Expression:
+    return exp.Table(this=function, alias=exp.TableAlias(this=exp.to_identifier(_ROWS)))
