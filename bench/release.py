@@ -93,7 +93,8 @@ def _bounding(folder: Path, statistic: str) -> tuple[Job, Job, int]:
     if not data.exists():
         duckdb.execute(
             f"COPY (SELECT (hash(i) % {UNITS})::BIGINT AS unit, (hash(i + 1) % 120)::BIGINT AS value, "  # noqa: S608
-            f"DATE '2024-01-01' + (hash(i + 2) % 700)::INTEGER AS day FROM range({ROWS}) r(i)) TO '{data}' (FORMAT parquet)"
+            f"DATE '2024-01-01' + (hash(i + 2) % 700)::INTEGER AS day FROM range({ROWS}) r(i)) "
+            f"TO '{data}' (FORMAT parquet)"
         )
     column = "value" if statistic == "sum" else None
     query = Query.of(Contract.parse(CONTRACT), statistic, column=column, by="month")

@@ -11,14 +11,15 @@ import math
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
 from fractions import Fraction
+from typing import ClassVar
 
 from parco.errors import RequestError
 
 __all__ = [
     "COST_UNIT",
     "DELTA_UNIT",
+    "MEASURE_TAGS",
     "UNITS_MAX",
     "Cost",
     "Exactable",
@@ -39,19 +40,58 @@ COST_UNIT = Fraction(1, 10**15)
 DELTA_UNIT = Fraction(1, 10**18)
 UNITS_MAX = 2**63 - 1
 
+MEASURE_TAGS = ("pure", "zcdp", "gdp", "renyi")
+
 # Longer text is refused before it is read: Fraction("1e-1000000000") alone would fill the memory.
 _TEXT_LENGTH_MAX = 64
 _EXPONENT_MAX = 400
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-class Measure(StrEnum):
-    """The currency of an account, fixed at signing (mathematics.md, "Costs")."""
+@dataclass(frozen=True)
+class Measure:
+    """The currency of an account, fixed at signing (docs/mathematics.md, "Costs"); its amounts add up.
 
-    GDP = "gdp"
-    """Gaussian differential privacy; a cost is mu squared, and adds up under adaptive choices."""
-    PURE = "pure"
+    `order` is the Renyi order, for `renyi` and no other.
+    """
+
+    tag: str
+    order: Fraction | None = None
+
+    PURE: ClassVar[Measure]
     """Pure differential privacy; a cost is epsilon."""
+    ZCDP: ClassVar[Measure]
+    """Zero-concentrated differential privacy; a cost is rho."""
+    GDP: ClassVar[Measure]
+    """Gaussian differential privacy; a cost is mu squared."""
+
+    def __post_init__(self) -> None:
+        if self.tag not in MEASURE_TAGS:
+            raise RequestError(f"unknown measure {self.tag!r}: choose one of {', '.join(MEASURE_TAGS)}")
+        if (self.tag == "renyi") != (self.order is not None):
+            raise RequestError("the measure renyi, and no other, has an order")
+        if self.order is not None and self.order <= 1:
+            raise RequestError("an order is greater than 1")
+
+    @classmethod
+    def renyi(cls, order: Fraction) -> Measure:
+        """Renyi differential privacy at one order > 1; a cost is epsilon at that order."""
+        return cls("renyi", order)
+
+    @classmethod
+    def parse(cls, text: str) -> Measure:
+        """The measure whose text this is: "gdp", "renyi(8)"; raises RequestError for any other text."""
+        tag, bracket, order = text.removesuffix(")").partition("(")
+        measure = cls(tag, exact(order, "order") if bracket else None)
+        if str(measure) != text:
+            raise RequestError(f"unknown measure {text!r}")
+        return measure
+
+    def __str__(self) -> str:
+        return self.tag if self.order is None else f"{self.tag}({exact_text(self.order)})"
+
+
+Measure.PURE, Measure.ZCDP, Measure.GDP = Measure("pure"), Measure("zcdp"), Measure("gdp")
 
 
 @dataclass(frozen=True, order=True)

@@ -148,17 +148,17 @@ def test_the_largest_and_the_least_account_are_allowed() -> None:
 @pytest.mark.parametrize(
     ("budget", "words"),
     [
-        (f"{BUDGET}\ntotal = 1", "not both"),
-        (f"{PURE}\ntotal = 1", "not both"),
-        ('measure = "gdp"\ndelta = "1e-6"', "give either epsilon, or total"),
-        ('measure = "pure"', "give either epsilon, or total"),
-        (f'{PURE}\ndelta = "1e-6"', "a pure budget has no delta"),
+        (f"{BUDGET}\ntotal = 1", "exactly one of epsilon"),
+        (f"{PURE}\ntotal = 1", "exactly one of epsilon"),
+        ('measure = "gdp"\ndelta = "1e-6"', "exactly one of epsilon"),
+        ('measure = "pure"', "exactly one of epsilon"),
+        (f'{PURE}\ndelta = "1e-6"', "a pure budget converts nothing"),
         ('measure = "gdp"\nepsilon = "1"', "a gdp budget needs delta"),
         ('epsilon = "1"', "a gdp budget needs delta"),
         ('measure = "gdp"\ntotal = "0.5"', "a gdp budget needs delta"),
         ('epsilon = "1"\ndelta = 0', "a gdp budget needs delta"),
-        ('epsilon = "1"\ndelta = 1', "a gdp budget needs delta"),
-        ('epsilon = "1"\ndelta = "-1e-6"', "a gdp budget needs delta"),
+        ('epsilon = "1"\ndelta = 1', "delta < 1 must hold"),
+        ('epsilon = "1"\ndelta = "-1e-6"', "delta < 1 must hold"),
         ('epsilon = "1"\ndelta = "9e-301"', "a gdp budget needs delta"),
         (f"{PURE}\nreceipt_order = 1", "receipt_order must be above 1"),
         (f'{PURE}\nreceipt_order = "0.5"', "receipt_order must be above 1"),
@@ -175,7 +175,7 @@ def test_a_budget_says_one_thing(budget: str, words: str) -> None:
 
 
 def test_an_unknown_measure_is_refused() -> None:
-    (fault,) = faults(changed(('measure = "gdp"', 'measure = "zcdp"')))
+    (fault,) = faults(changed(('measure = "gdp"', 'measure = "laplace"')))
     assert fault.startswith("budget.measure: ")
 
 

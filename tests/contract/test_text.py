@@ -150,6 +150,7 @@ def test_the_text_is_the_form_that_is_hashed_and_nothing_else() -> None:
         "measure": "gdp",
         "epsilon": "1",
         "delta": "0.000001",
+        "delta_mechanisms": "0",
         "receipt_order": "8",
         "default_share": "0.05",
     }

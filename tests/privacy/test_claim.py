@@ -151,4 +151,5 @@ def test_an_attackers_true_positive_rate_is_the_two_straight_lines() -> None:
 def test_words_tell_what_an_attacker_finds_only_where_every_set_is_bounded() -> None:
     for made in every_claim():
         assert ("finds at most" in made.in_words()) is (made.basis == "cap")
-        assert made.in_words() == f"{made.context.in_words()} {made.statement()}"
+        parts = (made.context.in_words(), made.statement(), *made.caveats())
+        assert made.in_words() == " ".join(parts)

@@ -109,7 +109,7 @@ def account_records(accounts: Iterable[AccountRow]) -> list[dict[str, str]]:
     return [
         {
             "account": row.name,
-            "measure": row.measure.value,
+            "measure": str(row.measure),
             "cap": _cost(row.cap),
             "spent": _cost(row.spent),
             "reserved": _cost(row.reserved),

@@ -1,8 +1,8 @@
 """The choice of a mechanism: the least noise for a cost, or the least cost for an error.
 
 A statistic lies on its own lattice of step h; noise is drawn on the step g = h/2^k, k >= 0 the smallest with
-g <= scale/8, so that f/g stays an integer and rounding adds next to nothing to the variance. gdp accounts get Gaussian
-noise, pure accounts two-sided geometric noise. Source: docs/mathematics.md, "Noise on a lattice".
+g <= scale/8, so that f/g stays an integer and rounding adds next to nothing to the variance. pure accounts get
+two-sided geometric noise, all others Gaussian noise. Source: docs/mathematics.md, "Noise on a lattice".
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from parco.errors import InternalError, RequestError
 from parco.measure import COST_UNIT, UNITS_MAX, Measure, decimal_text, significant_text
 from parco.mechanisms.mechanism import Gaussian, Mechanism, TwoSidedGeometric
 from parco.noise import intervals
+from parco.privacy import gaussian
 from parco.privacy.sensitivity import Sensitivity
 
 __all__ = ["for_cost", "for_error"]
 
-_FAMILIES: dict[Measure, type[Mechanism]] = {Measure.GDP: Gaussian, Measure.PURE: TwoSidedGeometric}
 _STEPS_PER_SCALE = 8
 _DIGITS = 15
 _COST_MAX = decimal_text(UNITS_MAX * COST_UNIT)
@@ -27,15 +27,19 @@ _COST_MAX = decimal_text(UNITS_MAX * COST_UNIT)
 def for_cost(measure: Measure, sensitivity: Sensitivity, *, step: Fraction, units: int) -> Mechanism:
     """For every charge of `units` (10^-15 of the measure), returns the least noise within it, or raises RequestError.
 
-    `step`: the statistic's own lattice h, in its units. The mechanism's charge, rounded up, is at most `units`; in gdp
-    the scale is rounded up to 16 significant digits, in pure it is exact.
+    `step`: the statistic's own lattice h, in its units. The mechanism's charge, rounded up, is at most `units`; a
+    Gaussian scale is rounded up to 16 significant digits, a geometric one is exact.
     """
     _check_step(step)
     if not 1 <= units <= UNITS_MAX:
         raise RequestError(f"a release costs more than 0 and at most {_COST_MAX}: ask for a cost in that range")
     cost = units * COST_UNIT
-    scale = _root_upper(sensitivity.l2_squared / cost) if measure is Measure.GDP else sensitivity.l1 / cost
-    mechanism = _FAMILIES[measure](scale, _lattice(step, scale))
+    family = _family(measure)
+    if family is Gaussian:
+        scale = _root_upper(gaussian.cost_factor(measure) * sensitivity.l2_squared / cost)
+    else:
+        scale = sensitivity.l1 / cost
+    mechanism = family(scale, _lattice(step, scale))
     if mechanism.cost_units(sensitivity, measure) > units:
         raise InternalError("a mechanism was designed that costs more than was asked for")
     return mechanism
@@ -52,7 +56,7 @@ def for_error(
     _check_step(step)
     if error <= 0:
         raise RequestError("the error asked for is a positive number")
-    family = _FAMILIES[measure]
+    family = _family(measure)
     # The half-width jumps where the lattice changes, so it is not monotone in the scale over all. For one k it is, and
     # the scales of k all lie above those of k + 1: the first k that has a scale has the largest.
     lattice, top = step, None
@@ -68,6 +72,10 @@ def for_error(
             if mechanism.half_width(confidence) <= error:
                 return mechanism
         lattice, top = lattice / 2, bottom
+
+
+def _family(measure: Measure) -> type[Mechanism]:
+    return TwoSidedGeometric if measure == Measure.PURE else Gaussian
 
 
 def _largest_scale(

@@ -93,10 +93,8 @@ class Gaussian(Mechanism):
         return laws.RoundedGaussian(self.scale / self.lattice)
 
     def cost_units(self, sensitivity: Sensitivity, measure: Measure) -> int:
-        """mu squared, rounded up; raises RequestError for every measure but gdp."""
-        if measure is not Measure.GDP:
-            raise RequestError("Gaussian noise has no cost in the measure pure: its privacy loss has no bound")
-        return units_ceil(gaussian.mu_squared(sensitivity, self.scale))
+        """D^2/s^2 times the measure's factor, rounded up; raises RequestError for the measure pure."""
+        return units_ceil(gaussian.cost_factor(measure) * gaussian.mu_squared(sensitivity, self.scale))
 
 
 @dataclass(frozen=True)
@@ -112,9 +110,8 @@ class TwoSidedGeometric(Mechanism):
         return laws.TwoSidedGeometric(self.scale / self.lattice)
 
     def cost_units(self, sensitivity: Sensitivity, measure: Measure) -> int:
-        """Epsilon in pure; in gdp what covers every mechanism of that epsilon. Rounded up."""
-        epsilon = geometric.epsilon(sensitivity, self.scale, lattice=self.lattice)
-        return units_ceil(epsilon if measure is Measure.PURE else pure.mu_squared_upper(epsilon))
+        """Epsilon in pure; elsewhere what covers every mechanism of that epsilon. Rounded up."""
+        return units_ceil(pure.cost_upper(geometric.epsilon(sensitivity, self.scale, lattice=self.lattice), measure))
 
 
 _KINDS: dict[str, type[Mechanism]] = {kind.kind: kind for kind in (Gaussian, TwoSidedGeometric)}

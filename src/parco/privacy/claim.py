@@ -12,8 +12,8 @@ from fractions import Fraction
 
 from parco.balls import ball, precision, upper
 from parco.errors import RequestError
-from parco.measure import Measure, decimal_text, significant_text
-from parco.privacy import classical, expost, gaussian
+from parco.measure import Measure, exact_text, significant_text
+from parco.privacy import classical, conversion, expost
 
 __all__ = ["Claim", "Context", "cap_claims", "realised_claims"]
 
@@ -53,9 +53,10 @@ class Context:
 class Claim:
     """An upper bound `epsilon` at `delta`, with all it depends on (docs/mathematics.md, "What a claim carries").
 
-    `accountant`: how epsilon was derived: gaussian-profile, closed-form, ex-post-hockey-stick, ex-post-probabilistic or
-    basic. `status`: valid (holds) or tight (holds, and no smaller epsilon does). `basis`: cap or realised; `total` is
-    that amount of the measure. `order`: the Renyi order, where one was used. `sampling`: the sampling assumption.
+    `accountant`: how epsilon was derived: gaussian-profile, zcdp-improved, renyi-improved, closed-form, basic,
+    ex-post-hockey-stick or ex-post-probabilistic. `status`: valid (holds) or tight (holds, and no smaller epsilon
+    does). `basis`: cap or realised; `total` is that amount of the measure. `order`: the Renyi order, where one was
+    used. `sampling`: the sampling assumption.
     """
 
     context: Context
@@ -82,9 +83,9 @@ class Claim:
             "fixed_in_advance": self.fixed_in_advance,
             "sampling": self.sampling,
             "status": self.status,
-            "order": None if self.order is None else _text(self.order),
+            "order": None if self.order is None else exact_text(self.order),
             "basis": self.basis,
-            "total": _text(self.total),
+            "total": exact_text(self.total),
         }
 
     def in_words(self) -> str:
@@ -92,13 +93,24 @@ class Claim:
 
         Odds appear only where they follow: for a probabilistic claim, and where delta is 0.
         """
-        return f"{self.context.in_words()} {self.statement()}"
+        return " ".join([self.context.in_words(), self.statement(), *self.caveats()])
 
     def statement(self) -> str:
-        """The reading without the protected unit, for a list of claims under one heading."""
-        whole = f"Everything this account may release under its cap of {_text(self.total)}"
+        """The reading without unit and caveats, for a list of claims under one heading."""
+        whole = f"Everything this account may release under its cap of {exact_text(self.total)}"
         what = whole if self.basis == "cap" else "What was released so far"
-        return " ".join([f"{what}: {self._inequality()}", *self._attack(), *self._caveats()])
+        return " ".join([f"{what}: {self._inequality()}", *self._attack()])
+
+    def caveats(self) -> list[str]:
+        """What must be said beside the statement, once where several claims share it."""
+        caveats = []
+        if self.delta and self.accountant != "ex-post-probabilistic":
+            caveats.append(
+                "delta is an additive slack between the two laws, not the probability that the data are exposed."
+            )
+        if self.status == "valid":
+            caveats.append("This is a valid bound, not a tight one: the truth may be smaller.")
+        return caveats
 
     def true_positive_rate_upper(self, false_positive_rate: Fraction) -> Fraction:
         """For every rate a in [0, 1], the most of those who are in that an attacker wrong about a of the others finds.
@@ -141,66 +153,55 @@ class Claim:
             f"about {float(100 * _FALSE_POSITIVES):g} % of those who are not, finds at most {found} % of those who are."
         ]
 
-    def _caveats(self) -> list[str]:
-        caveats = []
-        if self.delta and self.accountant != "ex-post-probabilistic":
-            caveats.append(
-                "delta is an additive slack between the two laws, not the probability that the data are exposed."
-            )
-        if self.status == "valid":
-            caveats.append("This is a valid bound, not a tight one: the truth may be smaller.")
-        return caveats
 
-
-def cap_claims(context: Context, *, cap: Fraction, delta: Fraction) -> tuple[Claim, ...]:
+def cap_claims(
+    context: Context, *, cap: Fraction, delta: Fraction, delta_mechanisms: Fraction = Fraction(0)
+) -> tuple[Claim, ...]:
     """For every account with this cap, returns what always holds of it, the sharpest first, or raises RequestError.
 
-    gdp: the exact Gaussian profile of the cap at `delta` (0 < delta < 1), and the classical closed form beside it.
-    pure: epsilon is the cap and delta 0. Labelled valid, not tight: parameters are chosen along the way, so that a run
-    may end below the cap, or spend it on mechanisms better than Gaussian; the profile then is above the truth. A tight
-    claim needs a schedule fixed in advance. Source: docs/mathematics.md, "What may be claimed" (i).
+    By the sharpest conversion of the measure at `delta` (0 < delta < 1; unused for pure), and for gdp and zcdp the
+    classical closed form beside it; the claims' delta adds what mechanisms may spend of their own. Labelled valid, not
+    tight: parameters are chosen along the way, so that a run may end below the cap, or spend it on better mechanisms; a
+    tight claim needs a schedule fixed in advance. Source: docs/mathematics.md, "What may be claimed" (i).
     """
-    if context.measure is Measure.PURE:
-        return (_basic_claim(context, cap, "cap"),)
-    epsilons = {
-        "gaussian-profile": gaussian.epsilon_upper(cap, delta),
-        "closed-form": classical.epsilon_upper(cap, delta),
-    }
+    _check_total(cap)
+    measure = context.measure
+    epsilons = {conversion.ACCOUNTANTS[measure.tag]: conversion.epsilon_upper(measure, cap, delta)}
+    if measure in (Measure.GDP, Measure.ZCDP):
+        epsilons["closed-form"] = classical.epsilon_upper(cap if measure == Measure.GDP else 2 * cap, delta)
+    whole = delta_mechanisms + (delta if measure != Measure.PURE else 0)
     return tuple(
-        Claim(context, epsilon, delta, accountant=name, status="valid", basis="cap", total=cap)
+        Claim(context, epsilon, whole, accountant=name, status="valid", basis="cap", total=cap)
         for name, epsilon in epsilons.items()
     )
 
 
-def realised_claims(context: Context, *, total: Fraction, order: Fraction, delta: Fraction) -> tuple[Claim, ...]:
+def realised_claims(
+    context: Context, *, total: Fraction, order: Fraction, delta: Fraction, delta_mechanisms: Fraction = Fraction(0)
+) -> tuple[Claim, ...]:
     """For every total realised at a stopping time, returns what may be claimed of it, or raises RequestError.
 
-    gdp: a hockey-stick and a probabilistic claim at the receipt order fixed at signing; the second needs all mechanism
-    deltas to be zero, which holds for every mechanism parco has. pure: the total itself, without order or delta.
-    Source: docs/mathematics.md, "What may be claimed" (ii).
+    pure: the total itself, without order or delta. Other measures: a hockey-stick and a probabilistic claim at the
+    receipt order fixed at signing; the second only where no mechanism spent a delta of its own (`delta_mechanisms`,
+    which the first adds to its delta). Source: docs/mathematics.md, "What may be claimed" (ii).
     """
-    if context.measure is Measure.PURE:
-        return (_basic_claim(context, total, "realised"),)
+    _check_total(total)
+    if context.measure == Measure.PURE:
+        made = Claim(
+            context, total, delta_mechanisms, accountant="basic", status="valid", basis="realised", total=total
+        )
+        return (made,)
     bound = expost.bound_at_order(context.measure, total, order=order)
-    epsilons = {
-        "ex-post-hockey-stick": expost.hockey_stick_epsilon_upper(bound, order=order, delta=delta),
-        "ex-post-probabilistic": expost.probabilistic_epsilon_upper(bound, order=order, delta=delta),
-    }
+    epsilons = {"ex-post-hockey-stick": expost.hockey_stick_epsilon_upper(bound, order=order, delta=delta)}
+    if delta_mechanisms == 0:
+        epsilons["ex-post-probabilistic"] = expost.probabilistic_epsilon_upper(bound, order=order, delta=delta)
+    whole = delta + delta_mechanisms
     return tuple(
-        Claim(context, epsilon, delta, accountant=name, status="valid", basis="realised", total=total, order=order)
+        Claim(context, epsilon, whole, accountant=name, status="valid", basis="realised", total=total, order=order)
         for name, epsilon in epsilons.items()
     )
 
 
-def _basic_claim(context: Context, total: Fraction, basis: str) -> Claim:
+def _check_total(total: Fraction) -> None:
     if total < 0:
         raise RequestError("a total is not negative")
-    return Claim(context, total, Fraction(0), accountant="basic", status="valid", basis=basis, total=total)
-
-
-def _text(value: Fraction) -> str:
-    """Exact text: a decimal where a finite one exists, otherwise p/q."""
-    try:
-        return decimal_text(value)
-    except RequestError:
-        return str(value)

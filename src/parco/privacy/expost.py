@@ -21,11 +21,15 @@ _BITS = 256
 def bound_at_order(measure: Measure, total: Fraction, *, order: Fraction) -> Fraction:
     """For every realised total >= 0 and order alpha > 1, returns the exact ex-post bound, or raises RequestError.
 
-    gdp: alpha mu^2/2. pure: the sum of epsilon itself, at every order.
+    gdp: alpha mu^2/2. zcdp: alpha rho. renyi: the total itself, at its own order and no other. pure: the sum of epsilon
+    itself, at every order.
     """
     _check_order(order)
     _check_bound(total)
-    return order * total / 2 if measure is Measure.GDP else total
+    if measure.order not in (None, order):
+        raise RequestError(f"the bounds of {measure} hold at its own order")
+    factors = {Measure.GDP: order / 2, Measure.ZCDP: order}
+    return factors.get(measure, Fraction(1)) * total
 
 
 def hockey_stick_epsilon_upper(bound: Fraction, *, order: Fraction, delta: Fraction) -> Fraction:

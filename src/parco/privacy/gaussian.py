@@ -13,10 +13,12 @@ from fractions import Fraction
 
 from parco.balls import arb, ball, lower, precision, upper
 from parco.errors import InternalError, RequestError
+from parco.measure import Measure
 from parco.privacy import classical
 from parco.privacy.sensitivity import Sensitivity
 
 __all__ = [
+    "cost_factor",
     "delta_lower",
     "delta_upper",
     "epsilon_lower",
@@ -32,6 +34,16 @@ _TIGHT_BITS = 60
 _DELTA_FLOOR = Fraction(1, 2**4096)
 _EPSILON_FLOOR = Fraction(1, 2**200)
 _DOUBLINGS_MAX = 4096
+
+
+def cost_factor(measure: Measure) -> Fraction:
+    """What D^2/s^2 is multiplied by: 1 in gdp, 1/2 in zcdp, order/2 in renyi; raises RequestError for pure.
+
+    Source: Bun & Steinke 2016, proposition 1.6; Mironov 2017, corollary 3; docs/mathematics.md, "Costs".
+    """
+    if measure == Measure.PURE:
+        raise RequestError("Gaussian noise has no cost in the measure pure: its privacy loss has no bound")
+    return Fraction(1) if measure == Measure.GDP else (measure.order or 1) / Fraction(2)
 
 
 def mu_squared(sensitivity: Sensitivity, scale: Fraction) -> Fraction:

@@ -6,10 +6,28 @@ from fractions import Fraction
 
 from parco.balls import ball, precision, upper
 from parco.errors import InternalError, RequestError
+from parco.measure import Measure
 
-__all__ = ["mu_squared_upper"]
+__all__ = ["cost_upper", "mu_squared_upper"]
 
 _BITS, _TIGHT_BITS = 256, 60
+
+
+def cost_upper(epsilon: Fraction, measure: Measure) -> Fraction:
+    """For every epsilon >= 0, returns a cost that covers every epsilon-pure mechanism in the measure, rounded up.
+
+    zcdp: min(epsilon^2/2, epsilon) (Bun & Steinke 2016, proposition 1.4; and D_alpha <= epsilon <= alpha epsilon).
+    renyi: the divergence of randomised response, which is the largest. RequestError for a negative epsilon.
+    """
+    if epsilon < 0:
+        raise RequestError("epsilon is not negative")
+    if measure == Measure.PURE:
+        return epsilon
+    if measure == Measure.ZCDP:
+        return min(epsilon**2 / 2, epsilon)
+    if measure.order is None:
+        return mu_squared_upper(epsilon)
+    return _renyi_upper(epsilon, measure.order)
 
 
 def mu_squared_upper(epsilon: Fraction) -> Fraction:
@@ -32,3 +50,18 @@ def mu_squared_upper(epsilon: Fraction) -> Fraction:
         if cost.rel_accuracy_bits() < _TIGHT_BITS:
             raise InternalError("the gdp cost of a pure mechanism could not be computed to the accuracy promised")
         return upper(cost)
+
+
+def _renyi_upper(epsilon: Fraction, order: Fraction) -> Fraction:
+    """log((e^(alpha eps) + e^((1-alpha) eps))/(1 + e^eps))/(alpha - 1): randomised response at order alpha.
+
+    Both sums are divided by their largest term, so that no exponential is large.
+    """
+    if epsilon == 0:
+        return Fraction(0)
+    bits = _BITS + max(0, -2 * (epsilon.numerator.bit_length() - epsilon.denominator.bit_length()))
+    with precision(bits):
+        alpha, exact = ball(order), ball(epsilon)
+        top = ((1 - 2 * alpha) * exact).exp().log1p()
+        cost = ((alpha - 1) * exact + top - (-exact).exp().log1p()) / (alpha - 1)
+        return min(upper(cost), epsilon)

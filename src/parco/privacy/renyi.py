@@ -5,7 +5,7 @@ A mechanism with Renyi bound eps_alpha at order alpha satisfies (epsilon, delta)
     epsilon = eps_alpha + log(1/delta)/(alpha-1) + log(1-1/alpha) - log(alpha)/(alpha-1)
 
 (Canonne, Kamath & Steinke 2020, proposition 12; docs/mathematics.md, "Renyi conversions"). Every order gives a valid
-bound, so a double finds a good order and a ball proves the bound there: the order may be a little off, the bound is not.
+bound, so a double finds a good order and a ball proves the bound there: the order may be off, the bound is not.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def rho_lower(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def order_budget_lower(epsilon: Fraction, *, order: Fraction, delta: Fraction) -> Fraction:
-    """For every epsilon >= 0, order > 1 and 0 < delta < 1, returns the largest Renyi bound at the order that implies it.
+    """For every epsilon >= 0, order > 1 and 0 < delta < 1, returns the largest Renyi bound there that implies it.
 
     epsilon - slack(order), rounded down; 0 where even a bound of 0 does not imply (epsilon, delta) by this conversion.
     """

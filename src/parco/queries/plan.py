@@ -86,7 +86,7 @@ class Plan:
             "question": str(self.query),
             "version": self.version,
             "cells": self.query.cells,
-            "measure": self.query.contract.budget.measure.value,
+            "measure": str(self.query.contract.budget.measure),
             "mechanism": self.mechanism.kind,
             "scale": exact_text(self.mechanism.scale),
             "lattice": exact_text(self.mechanism.lattice),
@@ -98,7 +98,7 @@ class Plan:
         }
 
     def __str__(self) -> str:
-        measure = self.query.contract.budget.measure.value
+        measure = self.query.contract.budget.measure
         price = "free, already stored" if self.repeat else f"costs {self.cost} of {measure}"
         left = "" if self.remaining is None else f", leaves {decimal_text(self.remaining)}"
         width = f"± {decimal_text(self.half_width)} at {float(self.confidence):.4g}"

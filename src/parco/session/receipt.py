@@ -15,7 +15,7 @@ from parco.privacy import claim, expost
 from parco.privacy.claim import Claim
 from parco.privacy.sensitivity import Sensitivity
 
-__all__ = ["Receipt"]
+__all__ = ["Receipt", "account_claims"]
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,9 @@ class Receipt:
     """What a release cost, and what may be claimed at its place in the ledger.
 
     `cost` and `remaining` are in the account's measure; `spent` counts what was spent or reserved on the account when
-    this release was settled, itself included; `scale` and `lattice` are in the statistic's units; `position` is the
-    ledger entry that settled it. `private` is False where the bits came from a tape.
+    this release was settled, itself included, and `delta_spent` the mechanisms' own deltas; `scale` and `lattice` are
+    in the statistic's units; `position` is the ledger entry that settled it. `private` is False where the bits came
+    from a tape.
     """
 
     release: int
@@ -37,6 +38,7 @@ class Receipt:
     cost: Cost
     cap: Cost
     spent: Cost
+    delta_spent: Fraction
     private: bool
     parco: str
 
@@ -65,18 +67,7 @@ class Receipt:
 
         First the cap, which holds always; then the realised total at the receipt order. All are valid, none is tight.
         """
-        contract, delta = self.contract, self.contract.budget.delta
-        unit = contract.unit
-        context = claim.Context(
-            unit=unit.column,
-            neighbours=unit.neighbours,
-            bounds=f"at most {unit.groups} groups, {unit.rows} rows a group",
-            measure=self.measure,
-        )
-        return (
-            *claim.cap_claims(context, cap=self.cap.value, delta=delta),
-            *claim.realised_claims(context, total=self.spent.value, order=self.order, delta=delta),
-        )
+        return account_claims(self.contract, cap=self.cap.value, spent=self.spent.value, delta_spent=self.delta_spent)
 
     def record(self) -> dict[str, object]:
         """The receipt as a tree of text, integers and booleans; numbers as exact decimal or p/q text."""
@@ -89,7 +80,7 @@ class Receipt:
             "version": self.version,
             "contract": contract.name,
             "contract_digest": contract.digest,
-            "measure": self.measure.value,
+            "measure": str(self.measure),
             "cost": str(self.cost),
             "remaining": decimal_text(self.remaining),
             "cap": str(self.cap),
@@ -119,6 +110,24 @@ class Receipt:
         if not self.private:
             lines.append("  NOT PRIVATE: the random bits came from a tape")
         return "\n".join(lines)
+
+
+def account_claims(contract: Contract, *, cap: Fraction, spent: Fraction, delta_spent: Fraction) -> tuple[Claim, ...]:
+    """What may be claimed of an account with this cap on which this much is spent or reserved, deltas apart."""
+    budget, unit = contract.budget, contract.unit
+    delta = budget.delta_for_conversion
+    context = claim.Context(
+        unit=unit.column,
+        neighbours=unit.neighbours,
+        bounds=f"at most {unit.groups} groups, {unit.rows} rows a group",
+        measure=budget.measure,
+    )
+    return (
+        *claim.cap_claims(context, cap=cap, delta=delta, delta_mechanisms=budget.delta_mechanisms),
+        *claim.realised_claims(
+            context, total=spent, order=budget.receipt_order, delta=delta, delta_mechanisms=delta_spent
+        ),
+    )
 
 
 def _short(value: Fraction) -> str:

@@ -29,7 +29,7 @@ from parco.contract import Contract
 from parco.errors import BusyError, ContractChangedError, ForfeitedError, RequestError
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
-from parco.measure import COST_UNIT, Cost, Exactable
+from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Exactable
 from parco.mechanisms.mechanism import Mechanism, mechanism_of
 from parco.noise.bits import BitSource, KernelBits
 from parco.privacy.sensitivity import Sensitivity
@@ -301,6 +301,7 @@ class Session(Questions[Release[Answer]]):
             cost=Cost(charge.cost),
             cap=Cost(balance.cap),
             spent=Cost(balance.spent + balance.reserved),
+            delta_spent=(balance.delta_spent + balance.delta_reserved) * DELTA_UNIT,
             private=stored.private,
             parco=parco,
         )

@@ -31,7 +31,7 @@ def sign(contract: Contract, *, ledger: str | Path | None = None, actor: str | N
         terms=contract.terms,
         measure=contract.budget.measure,
         cap=contract.budget.cap_units,
-        delta_cap=0,
+        delta_cap=contract.budget.delta_cap_units,
     )
     store = SqliteStore.create_or_open(default_ledger(contract) if ledger is None else ledger)
     return store.sign(opening)

@@ -44,7 +44,7 @@ def account_rows(connection: Connection) -> list[AccountRow]:
 def _account_row(connection: Connection, row: Row[tuple[object, ...]]) -> AccountRow:
     values = {name: value for name, value in row._mapping.items() if name in AccountRow.__dataclass_fields__}
     name = texts.read(connection, row.dataset) or f"account {row.account}"
-    return AccountRow(**{**values, "name": name, "measure": Measure(row.measure)})
+    return AccountRow(**{**values, "name": name, "measure": Measure.parse(row.measure)})
 
 
 def _answered(question: str) -> Select[tuple[int, int]]:

@@ -189,9 +189,9 @@ def _no_room(connection: Connection, charge: Charge) -> BudgetError:
     if row is None:
         raise InternalError(f"there is no account {charge.account} on this ledger")
     asked, left, cap = (_cost_text(units) for units in (charge.cost, row.remaining, row.cap))
-    facts = {"account": row.name, "measure": row.measure.value, "asked": asked, "remaining": left, "cap": cap}
+    facts = {"account": row.name, "measure": str(row.measure), "asked": asked, "remaining": left, "cap": cap}
     if charge.cost > row.remaining:
-        text = f"this would be charged as {asked} {row.measure.value}, and {left} of {cap} is left on {row.name!r}"
+        text = f"this would be charged as {asked} {row.measure}, and {left} of {cap} is left on {row.name!r}"
     else:
         asked, left, cap = (_delta_text(units) for units in (charge.delta, row.delta_remaining, row.delta_cap))
         text = f"this would be charged as delta {asked}, and {left} of {cap} is left on {row.name!r}"

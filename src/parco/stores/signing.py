@@ -98,8 +98,8 @@ def _open(connection: Connection, opening: Opening, *, dataset: str, terms: str,
             name=name,
             dataset=dataset,
             terms=terms,
-            measure=opening.measure.value,
-            order=None,
+            measure=opening.measure.tag,
+            order=opening.measure.order,
             accounts=(Opened(number, label, opening.cap, opening.delta_cap),),
             secret=secret_commitment(secret),
         ),
@@ -119,7 +119,7 @@ def _new_account(
         "account": number,
         "opened": opened,
         **dict(zip(("dataset", "label", "terms"), digests, strict=True)),
-        "measure": opening.measure.value,
+        "measure": str(opening.measure),
         "cap": opening.cap,
         "delta_cap": opening.delta_cap,
         **dict.fromkeys(("spent", "reserved", "excess", "delta_spent", "delta_reserved", "delta_excess"), 0),
@@ -136,7 +136,7 @@ def _check_amounts(opening: Opening) -> None:
 def _check_terms(row: Row[tuple[object, ...]], opening: Opening, terms: str) -> None:
     """Two contracts on one data set share its account, so they must promise alike what the account counts."""
     differing = {
-        "the measure": row.measure != opening.measure.value,
+        "the measure": row.measure != str(opening.measure),
         "the terms (protected unit, neighbours)": row.terms != terms,
         "the total": row.cap != opening.cap,
         "the delta": row.delta_cap != opening.delta_cap,
