@@ -367,7 +367,7 @@ class Contract(_Part):
         try:
             return cls.model_validate(document)
         except ValidationError as error:
-            faults = [f"{_place(item['loc'])}: {_reason(item)}" for item in error.errors(include_url=False)]
+            faults = [_fault(item["loc"], _reason(item)) for item in error.errors(include_url=False)]
             lines = "".join(f"\n  {fault}" for fault in faults)
             raise ContractError(f"{name} is not a valid contract:{lines}", faults=faults) from None
 
@@ -415,6 +415,11 @@ class Contract(_Part):
         declared = self.columns.get(column)
         return declared if isinstance(declared, IntegerColumn | DecimalColumn) else None
 
+    @property
+    def groupings(self) -> tuple[str, ...]:
+        """All names that have declared keys: bins first, then columns."""
+        return tuple(name for name in (*self.bins, *self.columns) if self.keys(name) is not None)
+
     def keys(self, grouping: str) -> tuple[str, ...] | tuple[int, ...] | None:
         """The declared keys of a column or of bins, in the contract's order, or None where there are none."""
         if grouping in self.bins:
@@ -460,16 +465,29 @@ def _check_distinct(names: list[str], what: str) -> None:
         raise ValueError(f"declared twice as {what}: {', '.join(twice[:5])}")
 
 
-def _place(location: tuple[int | str, ...]) -> str:
+def _fault(location: tuple[int | str, ...], reason: str) -> str:
     # pydantic names the branch of a union it tried; a reader of the TOML file knows no such level.
     if location[:1] == ("columns",) and location[2:3] in (("integer",), ("decimal",), ("text",), ("date",)):
         location = location[:2] + location[3:]
     elif location[:1] == ("unprotected",):
         location = location[:1] + location[2:]
-    shown = [str(part) for part in location]
-    return ".".join(shown) or "contract"
+    place = ".".join(str(part) for part in location)
+    return f"{place}: {reason}" if place else reason
+
+
+_PLAIN_REASONS = {
+    "Extra inputs are not permitted": "unknown key",
+    "Field required": "missing: write it down",
+    "Input should be a valid integer": "give a whole number, without quotes",
+    "Input should be a valid string": "give text in quotes",
+    "Input should be a valid tuple": "give a list, such as [1, 2]",
+    "Input should be a valid dictionary": "give a table",
+    "Input tag": "type must be one of integer, decimal, text, date",
+    "Unable to extract tag": "a column needs a type: integer, decimal, text or date",
+}
 
 
 def _reason(item: object) -> str:
     message = str(item["msg"]) if isinstance(item, dict) else str(item)
-    return message.removeprefix("Value error, ").replace("Extra inputs are not permitted", "unknown key")
+    message = message.removeprefix("Value error, ")
+    return next((words for start, words in _PLAIN_REASONS.items() if message.startswith(start)), message)

@@ -180,7 +180,7 @@ def significant_text(value: Fraction, digits: int, *, up: bool) -> str:
 
 def _decimal(text: str, name: str) -> Fraction:
     if not _DECIMAL.fullmatch(text):
-        raise RequestError(f'{name}: give a finite number as decimal text such as "0.05" or "1/3"')
+        raise RequestError(f'{name}: {text!r} is no finite number; write it as text such as "0.05" or "1/3"')
     number = Decimal(text)
     if number and abs(number.adjusted()) > _EXPONENT_MAX:
         raise RequestError(f"{name}: exponents beyond {_EXPONENT_MAX} are refused")

@@ -22,6 +22,7 @@ from parco.cli.progress import progress_after_a_second
 from parco.contract import Contract
 from parco.errors import BudgetError, RequestError, StorageError
 from parco.measure import COST_UNIT, decimal_text
+from parco.session.receipt import claims_to_date
 from parco.session.release import Answer, Release
 from parco.session.session import How, Session
 from parco.session.signing import sign
@@ -37,27 +38,35 @@ class _Question:
     how: How
 
 
-_QUESTIONS = (
-    _Question("Customers who bought, by month", "count_units", None, {"by": "month", "cost": "0.01"}),
-    _Question("Purchases, by month", "count", None, {"by": "month", "cost": "0.01"}),
-    _Question("Dollars, by month", "sum", "dollars", {"by": "month", "cost": "0.015"}),
-    _Question("Customers in all, within 50 at 95 %", "count_units", None, {"error": "50"}),
+_BY_MONTH = (
+    _Question("customers", "count_units", None, {"by": "month", "cost": "0.01"}),
+    _Question("purchases", "count", None, {"by": "month", "cost": "0.01"}),
+    _Question("dollars", "sum", "dollars", {"by": "month", "cost": "0.015"}),
 )
-_CHART = 2
+_IN_ALL = _Question("Customers in all, asked for within 50", "count_units", None, {"error": "50"})
 
 
 def run_demo(console: Console, folder: Path) -> None:
     """Publishes the demo's statistics into `folder`; raises RequestError where the data set is not installed."""
     contract = _prepare(console, folder)
-    releases = [_answer(console, contract, question) for question in _QUESTIONS]
+    monthly = [_ask(contract, question) for question in _BY_MONTH]
+    console.print("\nMonthly figures, each with the half-width of its 95 % interval:")
+    console.print(show.side_by_side([question.title for question in _BY_MONTH], [one.value for one in monthly]))
+    for question, release in zip(_BY_MONTH, monthly, strict=True):
+        console.print(f"{question.title}: {_paid(release)}")
+    console.print("\nDollars, by month, as a chart of the noisy values:")
+    console.print(show.bars(monthly[-1].value))
+    in_all = _ask(contract, _IN_ALL)
+    console.print(f"\n{_IN_ALL.title}:")
+    console.print(show.answer_table(in_all.value))
+    console.print(_paid(in_all))
     session = Session(contract)
-    console.print()
-    console.print(f"{_QUESTIONS[_CHART].title}, as a chart of the noisy values")
-    console.print(show.bars(releases[_CHART].value))
     _repeat(console, session)
     _refused(console, session)
-    _claim(console, session, releases)
-    console.print(f"\nRun it again: everything is answered from the ledger at no cost. Files are in {folder}.")
+    _claim(console, session)
+    if not in_all.repeat:
+        console.print("\nRun it again: everything is then answered from the ledger, at no cost.")
+    console.print(f"Contract, data and ledger are in {folder}; parco history shows what was done.")
 
 
 def _prepare(console: Console, folder: Path) -> Contract:
@@ -77,22 +86,21 @@ def _prepare(console: Console, folder: Path) -> Contract:
     return contract
 
 
-def _answer(console: Console, contract: Contract, question: _Question) -> Release[Answer]:
+def _ask(contract: Contract, question: _Question) -> Release[Answer]:
     with progress_after_a_second() as progress:
-        session = Session(contract, progress=progress)
-        release = session.ask(question.statistic, question.column, **question.how)
-    paid = "free: answered from the ledger" if release.repeat else f"cost {release.cost} of mu squared"
-    console.print()
-    console.print(question.title)
-    console.print(show.answer_table(release.value))
-    console.print(f"{paid}; {decimal_text(release.remaining)} remain. Intervals cover at 95 % (noise only).")
-    return release
+        return Session(contract, progress=progress).ask(question.statistic, question.column, **question.how)
+
+
+def _paid(release: Release[Answer]) -> str:
+    if release.repeat:
+        return "free: answered from the ledger"
+    return f"cost {release.cost} of mu squared, and {decimal_text(release.remaining)} remain"
 
 
 def _repeat(console: Console, session: Session) -> None:
-    question = _QUESTIONS[0]
+    question = _BY_MONTH[0]
     release = session.ask(question.statistic, question.column, **question.how)
-    console.print(f"\nAsked again: {question.title}. Repeat: {release.repeat}, cost {release.cost}.")
+    console.print(f"\n{question.title} by month, asked again: {_paid(release)}, and the same figures.")
 
 
 def _refused(console: Console, session: Session) -> None:
@@ -102,16 +110,14 @@ def _refused(console: Console, session: Session) -> None:
         session.sum("items", by="month", error="1")
     except BudgetError as error:
         console.print(show.plain(f"Refused: {error}"))
-    lost = before - _remaining(session)
-    console.print(f"Lost by the refusal: {decimal_text(lost)}.")
+    console.print(f"Lost by the refusal: {decimal_text(before - _remaining(session))}.")
 
 
-def _claim(console: Console, session: Session, releases: list[Release[Answer]]) -> None:
-    console.print("\nThe budget:")
-    console.print(*show.accounts_tables(session.budget()))
-    last = max(releases, key=lambda release: release.receipt.position)
-    console.print("What may be claimed to date, in plain words:")
-    show.show_claims(console, last.receipt)
+def _claim(console: Console, session: Session) -> None:
+    (account,) = session.budget()
+    console.print("\nThe budget, and what may be claimed to date:")
+    console.print(show.account_table(account))
+    show.show_claims(console, claims_to_date(session.contract, account))
 
 
 def _remaining(session: Session) -> Fraction:

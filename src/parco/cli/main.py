@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from importlib.metadata import version
@@ -169,14 +170,19 @@ def budget(
     ledger: Annotated[Path, typer.Option("--ledger", help="The ledger's file.", show_default=False)],
     as_json: JsonOption = False,
 ) -> None:
-    """Show each account: cap, spent, reserved, remaining."""
+    """Show each account: cap, spent, reserved, remaining, and what may be claimed of it to date."""
+    from parco.session.receipt import claims_to_date
     from parco.stores.sqlite import SqliteStore
 
-    accounts = SqliteStore.open(ledger).accounts()
+    store = SqliteStore.open(ledger)
+    accounts = store.accounts()
     if as_json:
         _print_json({"accounts": show.account_records(accounts)})
-    else:
-        _OUT.print(*show.accounts_tables(accounts))
+        return
+    for account in accounts:
+        _OUT.print(show.account_table(account))
+        agreed = Contract.from_text(store.contract_texts(account.account)[-1])
+        show.show_claims(_OUT, claims_to_date(agreed, account))
 
 
 @app.command(epilog="Example:  `parco history --ledger purchases.ledger`")
@@ -211,6 +217,10 @@ def demo(
 def run() -> None:
     """The program: exit codes 0, 2 request, 3 budget, 4 verification, 5 the machine's, 70 internal."""
     errors, code = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True), 0
+    # An output that cannot show a character must not turn a charged release into an error.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except ParcoError as error:
@@ -223,4 +233,5 @@ def run() -> None:
 
 
 def _print_json(record: object) -> None:
-    sys.stdout.write(json.dumps(record, ensure_ascii=False, indent=2) + "\n")
+    # Escaped, so that the same bytes come out wherever it is printed.
+    sys.stdout.write(json.dumps(record, indent=2) + "\n")

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rich.bar import Bar
 from rich.box import SIMPLE
-from rich.console import Console, RenderableType
+from rich.console import Console, OverflowMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from parco.contract import Contract, DateColumn, TextColumn
-from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
-from parco.session.receipt import Receipt
+from parco.contract import Contract
+from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text, exact_text
+from parco.privacy.claim import Claim
 from parco.session.release import Answer, Release
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "account_records",
-    "accounts_tables",
+    "account_table",
     "answer_table",
     "bars",
     "contract_table",
@@ -35,9 +36,10 @@ __all__ = [
     "plain_lines",
     "show_claims",
     "show_release",
+    "side_by_side",
 ]
 
-_BAR_WIDTH = 40
+_BAR_WIDTH, _ACTOR_WIDTH = 40, 12
 
 
 def plain(text: object) -> Text:
@@ -51,7 +53,7 @@ def plain(text: object) -> Text:
 
 def answer_table(answer: Answer) -> Table:
     """The cells with their intervals."""
-    places = len(decimal_text(answer.lattice).partition(".")[2])
+    places = _places(answer)
     table = Table()
     for name in answer.by:
         table.add_column(plain(name))
@@ -63,9 +65,29 @@ def answer_table(answer: Answer) -> Table:
     return table
 
 
+def side_by_side(titles: Sequence[str], answers: Sequence[Answer]) -> Table:
+    """Several answers by the same groups in one table: value and half-width."""
+    table = Table()
+    for name in answers[0].by:
+        table.add_column(plain(name))
+    for title in titles:
+        table.add_column(plain(title), justify="right")
+    for place, keys in enumerate(answers[0].labels):
+        shown = (
+            f"{_amount(answer.values[place] * answer.lattice, _places(answer))} ± {math.ceil(answer.half_width):,}"
+            for answer in answers
+        )
+        table.add_row(*(plain(key) for key in keys), *shown)
+    return table
+
+
+def _places(answer: Answer) -> int:
+    return len(decimal_text(answer.lattice).partition(".")[2])
+
+
 def bars(answer: Answer) -> Table:
     """A horizontal bar for each cell; noise can make a value negative, which is an empty bar."""
-    places = len(decimal_text(answer.lattice).partition(".")[2])
+    places = _places(answer)
     top = max((row.value for row in answer), default=Fraction(0))
     table = Table(box=None, show_header=False)
     for _ in answer.by:
@@ -80,23 +102,32 @@ def bars(answer: Answer) -> Table:
 
 
 def show_release(console: Console, release: Release[Answer]) -> None:
-    """The answer, its receipt, and what may be claimed since."""
+    """The answer, what its interval covers, its receipt, and where to read what may be claimed."""
     console.print(plain(release.receipt.question))
     console.print(answer_table(release.value))
     level = f"{float(release.value.confidence):.6g}"
-    console.print(f"Each interval covers the exact value with probability {level} or more; it is about noise only.")
+    console.print(f"Each interval covers the exact value, after bounding, with probability {level} or more.")
+    console.print(plain(f"Bounding: {release.receipt.limits}."))
     console.print(plain_lines(str(release.receipt)))
     if release.repeat:
-        console.print(f"Served from the ledger: this access cost 0, and {decimal_text(release.remaining)} remain.")
-    show_claims(console, release.receipt)
+        console.print(f"Served from the ledger: this access cost 0; {decimal_text(release.remaining)} remain now.")
+    console.print("What may be claimed of all releases to date: parco budget")
 
 
-def show_claims(console: Console, receipt: Receipt) -> None:
-    """What may be claimed at a receipt's place in the ledger, in words; the classical form stays in the record."""
-    claims = [claim for claim in receipt.claims() if claim.accountant != "closed-form"]
-    console.print(plain(claims[0].context.in_words()))
-    for claim in claims:
+def show_claims(console: Console, claims: Sequence[Claim]) -> None:
+    """What may be claimed to date, in words, each caveat once; the classical form stays in the record.
+
+    A realised claim above the cap's says nothing new, since the cap's holds too: only its order is at fault.
+    """
+    cap = claims[0]
+    told = [cap, *(claim for claim in claims if claim.basis == "realised" and claim.epsilon < cap.epsilon)]
+    console.print(plain(cap.context.in_words()))
+    for claim in told:
         console.print(plain(f"• {claim.statement()}"))
+    if len(told) == 1 and cap.accountant != "basic":
+        console.print("• What was released so far gives no smaller claim at the contract's receipt_order.")
+    for caveat in dict.fromkeys(caveat for claim in told for caveat in claim.caveats()):
+        console.print(plain(caveat))
 
 
 def plain_lines(text: str) -> Text:
@@ -121,16 +152,18 @@ def account_records(accounts: Iterable[AccountRow]) -> list[dict[str, str]]:
     ]
 
 
-def accounts_tables(accounts: Sequence[AccountRow]) -> Iterator[Table]:
-    """A small table for each account, with how much of its cap is used."""
-    for row, record in zip(accounts, account_records(accounts), strict=True):
-        table = Table(show_header=False)
-        table.add_column()
-        table.add_column(overflow="fold")
-        for name in ("account", "measure", "cap", "spent", "reserved", "remaining"):
-            table.add_row(name, plain(record[name]))
-        table.add_row("used", Bar(float(row.cap), 0.0, float(row.spent + row.reserved), width=30, color="cyan"))
-        yield table
+def account_table(row: AccountRow) -> Table:
+    """An account, with how much of its cap is used."""
+    (record,) = account_records([row])
+    used = row.spent + row.reserved
+    table = Table(show_header=False)
+    table.add_column()
+    table.add_column(overflow="fold")
+    for name in ("account", "measure", "cap", "spent", "reserved", "remaining"):
+        table.add_row(name, plain(record[name]))
+    table.add_row("used", f"{100 * used / row.cap:.1f} %")
+    table.add_row("", Bar(float(row.cap), 0.0, float(used), width=40, color="cyan", bgcolor="grey37"))
+    return table
 
 
 def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> list[dict[str, object]]:
@@ -160,7 +193,17 @@ def history_table(records: Sequence[dict[str, object]]) -> Table:
     table = Table(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("entry", "date", "actor", "what", "state", "cost"):
         right, whole = name in ("entry", "cost"), name in ("entry", "date", "cost")
-        table.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=whole)
+        most = _ACTOR_WIDTH if name == "actor" else None
+        least = None if not whole else len("0.000000000000000") if name == "cost" else None
+        overflow: OverflowMethod = "ellipsis" if name == "actor" else "fold"
+        table.add_column(
+            name,
+            justify="right" if right else "left",
+            overflow=overflow,
+            no_wrap=whole or name == "actor",
+            max_width=most,
+            min_width=least,
+        )
     for record in records:
         cells = (
             record["entry"],
@@ -176,18 +219,31 @@ def history_table(records: Sequence[dict[str, object]]) -> Table:
 def contract_table(contract: Contract) -> Table:
     """What a contract promises, in a few lines."""
     unit, budget = contract.unit, contract.budget
+
+    def grouping(name: str) -> str:
+        return f"{name} ({_many(len(contract.keys(name) or ()), 'group')})"
+
     table = Table(title=plain(contract.name), title_justify="left", show_header=False)
+    table.add_column()
+    table.add_column(overflow="fold")
     amount = f"{decimal_text(budget.cap_units * COST_UNIT)} of {budget.measure}"
-    asked = "" if budget.epsilon is None else f" (epsilon {budget.epsilon}, delta {float(budget.delta):g})"
+    asked = "" if budget.epsilon is None else f" (epsilon {exact_text(budget.epsilon)}"
+    asked += f", delta {float(budget.delta):g})" if budget.delta and asked else ")" * bool(asked)
     lines = [
         ("purpose", contract.purpose),
         ("protected", f"one {unit.column}: all its rows ({unit.neighbours})"),
-        ("at most", f"{unit.groups} groups of a question, {unit.rows} rows in each"),
+        ("at most", f"{_many(unit.groups, 'group')} of a question, {_many(unit.rows, 'row')} in each"),
         ("not protected", contract.unprotected if contract.unprotected == "none" else ", ".join(contract.unprotected)),
         ("budget", amount + asked),
+        ("a question", f"spends {exact_text(budget.default_share)} of it where no cost is named"),
+        ("receipts", f"at order {exact_text(budget.receipt_order)}"),
         ("data", f"{contract.data.name}, version {contract.data.version}"),
         ("sums of", ", ".join(name for name in contract.columns if contract.numeric(name)) or "nothing"),
-        ("groups by", ", ".join(_groupings(contract)) or "nothing"),
+        (
+            "groups by",
+            ", ".join(f"{name} ({_many(len(contract.keys(name) or ()), 'group')})" for name in contract.groupings)
+            or "nothing",
+        ),
         ("digest", contract.digest),
     ]
     for name, value in lines:
@@ -195,13 +251,8 @@ def contract_table(contract: Contract) -> Table:
     return table
 
 
-def _groupings(contract: Contract) -> list[str]:
-    names = [*contract.bins, *(name for name, column in contract.columns.items() if not isinstance(column, DateColumn))]
-    return [
-        f"{name} ({len(keys)} {'keys' if isinstance(contract.columns.get(name), TextColumn) else 'groups'})"
-        for name in names
-        if (keys := contract.keys(name)) is not None
-    ]
+def _many(count: int, thing: str) -> str:
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
 def _state(record: dict[str, object]) -> str:

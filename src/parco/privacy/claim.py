@@ -98,7 +98,7 @@ class Claim:
     def statement(self) -> str:
         """The reading without unit and caveats, for a list of claims under one heading."""
         whole = f"Everything this account may release under its cap of {exact_text(self.total)}"
-        what = whole if self.basis == "cap" else "What was released so far"
+        what = whole if self.basis == "cap" else "What was released up to here"
         return " ".join([f"{what}: {self._inequality()}", *self._attack()])
 
     def caveats(self) -> list[str]:

@@ -37,7 +37,7 @@ class Spend:
             raise QuestionError("give cost or error, not both: one follows from the other")
         level = CONFIDENCE if confidence is None else exact(confidence, "confidence")
         if not 0 < level <= 1 - Fraction(1, 10**12):
-            raise QuestionError("confidence lies above 0 and at most 1 - 1e-12")
+            raise QuestionError("confidence lies above 0 and at most 1 - 1e-12, such as 0.95")
         amount = None if cost is None else _positive(cost, "cost")
         width = None if error is None else _positive(error, "error")
         return cls(amount, width, level)
@@ -90,19 +90,30 @@ class Plan:
             "mechanism": self.mechanism.kind,
             "scale": exact_text(self.mechanism.scale),
             "lattice": exact_text(self.mechanism.lattice),
-            "cost": "0" if self.repeat else str(self.cost),
+            "cost": str(self.cost),
             "half_width": decimal_text(self.half_width),
             "confidence": exact_text(self.confidence),
             "remaining": None if self.remaining is None else decimal_text(self.remaining),
             "repeat": self.repeat,
+            "fits": self.fits,
         }
+
+    @property
+    def fits(self) -> bool:
+        """Whether the account holds what it would cost, as far as a session has told what would remain."""
+        return self.remaining is None or self.remaining >= 0
 
     def __str__(self) -> str:
         measure = self.query.contract.budget.measure
-        price = "free, already stored" if self.repeat else f"costs {self.cost} of {measure}"
-        left = "" if self.remaining is None else f", leaves {decimal_text(self.remaining)}"
-        width = f"± {decimal_text(self.half_width)} at {float(self.confidence):.4g}"
-        return f"{self.query}: {price}, {width}{left}"
+        width = f"± {decimal_text(self.half_width)} at {float(self.confidence):.6g}"
+        if self.repeat:
+            return f"{self.query}: free, already stored, {width}"
+        price = f"{self.query}: costs {self.cost} of {measure}, {width}"
+        if self.remaining is None:
+            return price
+        if not self.fits:
+            return f"{price}; it would be refused: only {decimal_text(self.remaining + self.cost.value)} is left"
+        return f"{price}, leaves {decimal_text(self.remaining)}"
 
 
 def _units(contract: Contract, spend: Spend) -> int:

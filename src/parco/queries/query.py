@@ -104,6 +104,16 @@ class Query:
         }
         return canonical.encode(record).decode()
 
+    @property
+    def limits(self) -> str:
+        """How one unit is bounded in this question, in words."""
+        unit = self.contract.unit
+        rows = "" if self.statistic is Statistic.COUNT_UNITS else f"with at most {unit.rows} of its rows "
+        groups = f"in at most {self.groups} of {self.cells} groups" if self.by else "in all"
+        return f"one {unit.column} counts {rows}{'in each group, ' if rows and self.by else ''}{groups}".replace(
+            "  ", " "
+        )
+
     def __str__(self) -> str:
         what = self.statistic.value if self.column is None else f"{self.statistic.value} {self.column}"
         return f"{what} by {', '.join(self.by)}" if self.by else what
@@ -123,9 +133,9 @@ class Query:
             raise QuestionError("sum needs the name of a column")
         numeric = self.contract.numeric(self.column)
         if numeric is None:
+            names = ", ".join(name for name in self.contract.columns if self.contract.numeric(name)) or "none"
             raise QuestionError(
-                f"{self.column} is not declared as an integer or decimal column: "
-                "without declared bounds a sum has no sensitivity"
+                f"{self.column} is not a column with declared bounds, which a sum needs; there are: {names}"
             )
         if numeric.magnitude == 0:
             raise QuestionError(f"{self.column} has bounds 0 and 0: its sum is 0 for any data, and needs no release")
@@ -133,7 +143,8 @@ class Query:
     def _check_groups(self) -> None:
         for name in self.by:
             if self.contract.keys(name) is None:
-                raise QuestionError(f"cannot group by {name}: the contract declares no keys and no bins of that name")
+                there = ", ".join(self.contract.groupings) or "none"
+                raise QuestionError(f"cannot group by {name}: it has no declared keys or bins; there are: {there}")
         if len(set(self.by)) < len(self.by):
             raise QuestionError("a grouping is named twice")
         if self.cells > CELLS_MAX:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from parco.contract import Contract
-from parco.measure import Cost, Measure, decimal_text, exact_text, significant_text
+from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
 from parco.mechanisms.mechanism import Mechanism
 from parco.privacy import claim, expost
 from parco.privacy.claim import Claim
 from parco.privacy.sensitivity import Sensitivity
 
-__all__ = ["Receipt", "account_claims"]
+if TYPE_CHECKING:
+    from parco.stores.records import AccountRow
+
+__all__ = ["Receipt", "account_claims", "claims_to_date"]
 
 
 @dataclass(frozen=True)
@@ -25,12 +29,13 @@ class Receipt:
     `cost` and `remaining` are in the account's measure; `spent` counts what was spent or reserved on the account when
     this release was settled, itself included, and `delta_spent` the mechanisms' own deltas; `scale` and `lattice` are
     in the statistic's units; `position` is the ledger entry that settled it. `private` is False where the bits came
-    from a tape.
+    from a tape. `limits` says how a unit is bounded in this question.
     """
 
     release: int
     position: int
     question: str
+    limits: str
     version: str
     contract: Contract
     mechanism: Mechanism
@@ -76,6 +81,7 @@ class Receipt:
             "release": self.release,
             "position": self.position,
             "question": self.question,
+            "limits": self.limits,
             "account": contract.data.name,
             "version": self.version,
             "contract": contract.name,
@@ -98,12 +104,15 @@ class Receipt:
         }
 
     def __str__(self) -> str:
+        order = "" if self.measure == Measure.PURE else f" at order {exact_text(self.order)}"
+        share = significant_text(100 * self.cost.value / self.cap.value, 3, up=True)
         lines = [
             f"release {self.release}: {self.question} (data version {self.version})",
-            f"  cost       {self.cost} of {self.measure}, remaining {decimal_text(self.remaining)} of {self.cap}",
+            f"  cost       {self.cost} of {self.measure}, {share} % of the budget; "
+            f"{decimal_text(self.remaining)} of {self.cap} remained",
             f"  noise      {self.mechanism.kind}, scale {_short(self.mechanism.scale)}, "
             f"lattice {exact_text(self.mechanism.lattice)}",
-            f"  bound      {_short(self.bound)} at order {exact_text(self.order)}",
+            f"  bound      {_short(self.bound)}{order} (the privacy loss this release may have had)",
             f"  contract   {self.contract.name}, {self.contract.digest[:16]}…",
             f"  ledger     entry {self.position}, parco {self.parco}",
         ]
@@ -127,6 +136,16 @@ def account_claims(contract: Contract, *, cap: Fraction, spent: Fraction, delta_
         *claim.realised_claims(
             context, total=spent, order=budget.receipt_order, delta=delta, delta_mechanisms=delta_spent
         ),
+    )
+
+
+def claims_to_date(contract: Contract, account: AccountRow) -> tuple[Claim, ...]:
+    """What may be claimed of an account as it stands; what is reserved counts as spent."""
+    return account_claims(
+        contract,
+        cap=account.cap * COST_UNIT,
+        spent=(account.spent + account.reserved) * COST_UNIT,
+        delta_spent=(account.delta_spent + account.delta_reserved) * DELTA_UNIT,
     )
 
 

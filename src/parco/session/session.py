@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar, Unpack
 
 from parco import canonical
 from parco.contract import Contract
-from parco.errors import BusyError, ContractChangedError, ForfeitedError, RequestError
+from parco.errors import BusyError, ContractChangedError, ForfeitedError, RequestError, SharperError
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
-from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Exactable
+from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Exactable, decimal_text
 from parco.mechanisms.mechanism import Mechanism, mechanism_of
 from parco.noise.bits import BitSource, KernelBits
 from parco.privacy.sensitivity import Sensitivity
@@ -142,7 +142,7 @@ class Session(Questions[Release[Answer]]):
         if self._signed.text != contract.text:
             raise ContractChangedError(
                 f"the contract {contract.name} differs from the one that was signed on this ledger: restore the signed "
-                "text, or sign the new one under another name"
+                "text; or give the new one another name at its top, keep the name in [data], and sign it"
             )
 
     def __enter__(self) -> Self:
@@ -168,8 +168,10 @@ class Session(Questions[Release[Answer]]):
 
     def _ask(self, ask: _Ask) -> Release[Answer]:
         plan = self._plan(ask)
-        if not ask.fresh and ask.key is None and (stored := self._stored(plan, ask)):
-            return self._repeat(stored, plan)
+        if not ask.fresh and ask.key is None:
+            if stored := self._stored(plan, ask):
+                return self._repeat(stored, plan)
+            self._check_sharper(plan)
         engine = self._engine(plan.query)
         outcome = self._begin(plan, ask)
         return self._run(plan, engine, outcome) if isinstance(outcome, int) else self._repeat(outcome, plan)
@@ -180,20 +182,43 @@ class Session(Questions[Release[Answer]]):
 
     def _planned(self, ask: _Ask) -> Plan:
         """The plan, with what the account would hold afterwards."""
-        plan = self._plan(ask)
-        repeat = not ask.fresh and self._stored(plan, ask) is not None
-        return replace(plan, remaining=self._remaining() - (0 if repeat else plan.cost.value), repeat=repeat)
+        plan, remaining = self._plan(ask), self._remaining()
+        stored = None if ask.fresh else self._stored(plan, ask)
+        if stored is None:
+            return replace(plan, remaining=remaining - plan.cost.value)
+        mechanism = _mechanism(stored)
+        width = mechanism.half_width(plan.confidence)
+        return replace(plan, mechanism=mechanism, half_width=width, cost=Cost(0), remaining=remaining, repeat=True)
 
     def _stored(self, plan: Plan, ask: _Ask) -> Stored | None:
         """The sharpest stored answer that serves, or None."""
         served = [stored for stored in self._store.answers(plan.question) if self._serves(plan, ask, stored)]
         return min(served, key=lambda stored: stored.reserve.mechanism.scale, default=None)
 
+    def _check_sharper(self, plan: Plan) -> None:
+        """Tells what is stored where it is less sharp than asked; the ledger refuses too, should a race come first."""
+        answers = [stored for stored in self._store.answers(plan.question) if stored.private == self._private]
+        if answers:
+            best = min((_mechanism(stored) for stored in answers), key=lambda mechanism: mechanism.scale)
+            width = decimal_text(best.half_width(plan.confidence))
+            raise SharperError(
+                f"an answer to this question is stored, less sharp than asked: within {width} instead of "
+                f"{decimal_text(plan.half_width)}. Take it for nothing by naming neither cost nor error, or pay "
+                f"{plan.cost} of {self.contract.budget.measure} for another with --fresh (in Python: fresh=True)",
+                stored=width,
+                cost=str(plan.cost),
+            )
+
     def _serves(self, plan: Plan, ask: _Ask, stored: Settled) -> bool:
-        """Whether a stored answer is at least as sharp as the plan; its noise is a function of ledger and question."""
+        """Whether a stored answer is at least as sharp as asked; one who names neither cost nor error takes any.
+
+        A function of ledger and question alone.
+        """
         mechanism = _mechanism(stored)
         if stored.private != self._private or mechanism.kind != plan.mechanism.kind:
             return False
+        if ask.spend.cost is None and ask.spend.error is None:
+            return True
         reached = ask.spend.error is not None and mechanism.half_width(plan.confidence) <= ask.spend.error
         return mechanism.scale <= plan.mechanism.scale or reached
 
@@ -294,6 +319,7 @@ class Session(Questions[Release[Answer]]):
             release=stored.request,
             position=stored.position,
             question=str(plan.query),
+            limits=plan.query.limits,
             version=self.version,
             contract=Contract.from_text(self._store.contract_text(reserve.contract)),
             mechanism=_mechanism(stored),

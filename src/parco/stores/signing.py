@@ -14,7 +14,7 @@ from parco.measure import UNITS_MAX
 from parco.stores import reading, tables, texts
 from parco.stores.records import Opening, Signed
 
-__all__ = ["append", "contract_text", "find_signed", "secret_of", "sign"]
+__all__ = ["append", "contract_text", "contract_texts", "find_signed", "secret_of", "sign"]
 
 _SECRET_BYTES = 32
 
@@ -38,7 +38,8 @@ def sign(connection: Connection, opening: Opening) -> Signed:
     if old is not None:
         if old.text != texts.normal(opening.contract):
             raise ContractChangedError(
-                f"another contract was signed as {opening.name!r} on this ledger: give the changed one a new name"
+                f"another contract was signed as {opening.name!r} on this ledger: give the changed one another name at"
+                " its top, and keep the name in [data], so that both share one budget"
             )
         return old
     dataset = texts.intern(connection, "dataset", opening.dataset)
@@ -63,6 +64,13 @@ def contract_text(connection: Connection, contract: str) -> str:
     if text is None:
         raise VerificationError("the text of a signed contract was removed from the ledger")
     return text
+
+
+def contract_texts(connection: Connection, account: int) -> list[str]:
+    """The texts of all contracts signed on an account, the latest last."""
+    columns = tables.contracts.c
+    query = select(columns.contract).where(columns.account == account).order_by(columns.opened)
+    return [contract_text(connection, digest) for digest in connection.scalars(query)]
 
 
 def secret_of(connection: Connection, account: int) -> bytes:

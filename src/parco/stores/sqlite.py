@@ -74,6 +74,11 @@ class SqliteStore:
         with self._reading() as connection:
             return signing.contract_text(connection, contract)
 
+    def contract_texts(self, account: int) -> list[str]:
+        """The texts of all contracts signed on an account, the latest last."""
+        with self._reading() as connection:
+            return signing.contract_texts(connection, account)
+
     def secret(self, account: int) -> bytes:
         """The 256-bit secret of an account's data set, or VerificationError if it is lost or was changed."""
         with self._reading() as connection:
