@@ -7,6 +7,7 @@ lower it half-way nor leave it changed.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,17 @@ from parco.errors import InternalError
 __all__ = ["arb", "ball", "lower", "precision", "upper"]
 
 _LOCK = threading.RLock()
+_PRECISION = ctx.prec
+
+
+def _after_fork() -> None:
+    """A child has only the thread that forked: whoever held the lock is not there to give it back."""
+    global _LOCK  # noqa: PLW0603 - one lock a process
+    _LOCK = threading.RLock()
+    ctx.prec = _PRECISION
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextmanager

@@ -48,6 +48,7 @@ __all__ = [
     "TextColumn",
     "Unit",
     "blanks",
+    "label",
     "parse_document",
 ]
 
@@ -68,6 +69,10 @@ _EPSILON_MAX = 10**5
 _STEPS_MAX = 10**18
 _PLACES_MAX = 12
 
+_NAME_LENGTH_MAX = 200
+# Control characters, line and paragraph separators, halves of surrogate pairs.
+_NOT_PLAIN = ("Cc", "Zl", "Zp", "Cs")
+
 
 def _exact(value: object) -> Fraction:
     try:
@@ -78,9 +83,19 @@ def _exact(value: object) -> Fraction:
 
 def _plain(text: str) -> str:
     """A name or key in Unicode form NFC, the form that is signed: what two files say alike is then used alike."""
-    if any(unicodedata.category(character) == "Cc" for character in text):
-        raise ValueError("control characters are refused in names and keys")
+    if any(unicodedata.category(character) in _NOT_PLAIN for character in text):
+        raise ValueError("control characters and line breaks are refused in names and keys")
     return unicodedata.normalize("NFC", text)
+
+
+def label(text: object, what: str) -> str:
+    """A version, an actor or a key as it may stand in a ledger: 1 to 200 plain characters; raises RequestError."""
+    if not isinstance(text, str) or not 0 < len(text) <= _NAME_LENGTH_MAX:
+        raise RequestError(f"{what}: give a text of 1 to {_NAME_LENGTH_MAX} characters")
+    try:
+        return _plain(text)
+    except ValueError as error:
+        raise RequestError(f"{what}: {error}") from None
 
 
 def _whole(value: object) -> object:
@@ -98,7 +113,7 @@ def _distinct(table: object) -> object:
 
 
 Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(exact_text)]
-Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_plain)]
+Name = Annotated[str, Field(min_length=1, max_length=_NAME_LENGTH_MAX), AfterValidator(_plain)]
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 
 
@@ -404,10 +419,14 @@ class Contract(_Part):
 
     @property
     def terms(self) -> str:
-        """What all contracts on one data set must share, in canonical form."""
-        unit = self.unit
+        """What all contracts on one data set must share, in canonical form.
+
+        Receipt order and deltas among them: chosen after seeing answers, they would make realised claims false.
+        """
+        unit, budget = self.unit, self.budget
+        deltas = {name: exact_text(getattr(budget, name)) for name in ("delta", "delta_mechanisms", "receipt_order")}
         return canonical.encode(
-            {"measure": str(self.budget.measure), "neighbours": unit.neighbours, "unit": unit.column}
+            {"measure": str(budget.measure), "neighbours": unit.neighbours, "unit": unit.column, **deltas}
         ).decode()
 
     def numeric(self, column: str) -> NumericColumn | None:

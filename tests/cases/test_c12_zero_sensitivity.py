@@ -41,19 +41,17 @@ def test_a_sum_without_declared_bounds_is_refused_before_the_data_is_touched(tmp
     contract = open_shop(tmp_path)
     parquet.write_table(pa.table({"customer": [1, 2], "income": [1.5, 2.5]}), tmp_path / "income.parquet")
     for data in (tmp_path / "income.parquet", tmp_path / "nothing.csv"):
-        with pytest.raises(
-            QuestionError, match="income is not declared as an integer or decimal column: without declared bounds"
-        ):
+        with pytest.raises(QuestionError, match="income is not a column with declared bounds"):
             parco.Session(contract, data=data).sum("income", cost="0.1")
     for column in ("income", "date", "channel", "customer", "month"):
-        assert "without declared bounds a sum has no sensitivity" in str(untouched(tmp_path, contract, column))
+        assert "is not a column with declared bounds" in str(untouched(tmp_path, contract, column))
 
 
 @pytest.mark.parametrize("missing", ["lower", "upper", "lattice"])
 def test_nor_does_a_contract_go_without_them(missing: str) -> None:
     lines = decimal("income", "0", "100").splitlines(keepends=True)
     text = contract_text(columns="".join(line for line in lines if not line.startswith(missing)))
-    with pytest.raises(ContractError, match=f"columns.income.{missing}: Field required"):
+    with pytest.raises(ContractError, match=f"columns.income.{missing}: "):
         Contract.parse(text)
 
 

@@ -39,6 +39,8 @@ def test_the_cap_keeps_the_promise_and_one_unit_more_would_not(epsilon: str, del
         ('measure = "pure"\ntotal = "1/7"', 142857142857142),
         ('measure = "gdp"\ntotal = "0.25"\ndelta = "1e-6"', 25 * 10**13),
         ('measure = "gdp"\ntotal = "1/3"\ndelta = "1e-6"', 333333333333333),
+        ('measure = "gdp"\nmu = "1/3"\ndelta = "1e-6"', 111111111111111),
+        ('measure = "zcdp"\nrho = "2/3"\ndelta = "1e-6"', 666666666666666),
     ],
 )
 def test_a_cap_that_is_written_down_is_rounded_down(budget: str, units: int) -> None:

@@ -38,6 +38,7 @@ def reserve(seq: int = 2, *, cost: int = 40, delta: int = 1, key: str = "k", acc
         question=mark("q"),
         contract=mark("c"),
         fresh=False,
+        private=True,
         mechanism=MechanismFacts("two-sided-geometric", Fraction(7, 3), Fraction(1)),
         sensitivity=SensitivityFacts(Fraction(2), Fraction(4)),
         cells=12,
@@ -56,7 +57,6 @@ def settle(seq: int = 4, *, request: int = 2, cost: int = 40, delta: int = 1, sp
         actor=mark("ana"),
         request=request,
         answer=mark("answer"),
-        private=True,
         charges=(Charge(1, cost, delta),),
         accounts=(Balance(1, 100, total, 0, 0, 10, delta, 0, 0),),
     )

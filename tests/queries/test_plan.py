@@ -174,7 +174,7 @@ def test_a_cost_that_no_account_holds_is_refused(measure: Measure) -> None:
 def test_a_plan_says_what_it_is() -> None:
     made = plan(contract(Measure.PURE), ASKED[2], cost="0.1")
     # Three groups of two rows of at most 20 each.
-    assert made.record() == {
+    stated = {
         "question": "sum cost by month, ward",
         "version": "1",
         "cells": 12,
@@ -188,6 +188,7 @@ def test_a_plan_says_what_it_is() -> None:
         "remaining": None,
         "repeat": False,
     }
+    assert {name: made.record()[name] for name in stated} == stated
     assert made.half_width % Fraction("0.05") == 0
     assert made.question == made.query.question("1")
     gaussian = plan(contract(Measure.GDP), ASKED[2], cost="0.1").record()

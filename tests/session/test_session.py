@@ -263,3 +263,95 @@ def test_progress_is_told_the_stages(tmp_path: Path) -> None:
     session.count(by="month", cost="0.1")
     assert stages[0] == "reading"
     assert stages[-1] == "drawing"
+
+
+def test_options_that_do_not_exist_are_refused_and_cost_nothing(tmp_path: Path) -> None:
+    with Session(open_shop(tmp_path)) as session:
+        for wrong in ({"cots": "0.1"}, {"where": "items >= 2"}, {"fresh": "no"}, {"key": 5}, {"key": ""}):
+            with pytest.raises(parco.RequestError):
+                session.count(**wrong)  # type: ignore[arg-type]
+        assert spent(session) == 0
+
+
+@pytest.mark.parametrize("text", ["", "a\nb", "a\x1b[31m", "a\u2028b", "\ud800", "x" * 201, 1, None])
+def test_labels_that_could_forge_a_line_are_refused(tmp_path: Path, text: Any) -> None:
+    contract = open_shop(tmp_path)
+    for name in ("actor", "version"):
+        if text is not None:
+            with pytest.raises(parco.RequestError, match=name):
+                Session(contract, **{name: text})
+
+
+def test_without_cost_or_error_whatever_is_stored_is_served(tmp_path: Path) -> None:
+    with Session(open_shop(tmp_path)) as session:
+        coarse = session.count(cost="0.001")
+        assert session.count().value == coarse.value
+        fine = session.count(cost="0.2", fresh=True)
+        assert session.count().value == fine.value
+        assert session.plan.count().half_width == fine.value.half_width
+
+
+def test_a_sharper_request_is_told_what_is_stored_and_what_it_would_cost(tmp_path: Path) -> None:
+    with Session(open_shop(tmp_path)) as session:
+        stored = session.count(cost="0.1")
+        with pytest.raises(parco.SharperError) as refused:
+            session.count(error="5")
+        for words in (f"within {stored.value.half_width}", "--fresh", "fresh=True", refused.value.facts["cost"]):
+            assert str(words) in str(refused.value)
+
+
+def test_a_stored_plan_shows_what_is_stored_and_one_that_does_not_fit_says_so(tmp_path: Path) -> None:
+    with Session(open_shop(tmp_path)) as session:
+        stored = session.count(error="20")
+        plan = session.plan.count(error="1000")
+        assert (plan.repeat, plan.half_width, str(plan.cost)) == (True, stored.value.half_width, "0")
+        over = session.plan.sum("dollars", error="0.5")
+        assert not over.fits
+        assert "would be refused" in str(over)
+        assert over.record()["fits"] is False
+
+
+def test_a_settle_that_the_machine_refuses_does_not_block_the_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise parco.StorageError("the disk is full")
+
+    with Session(open_shop(tmp_path)) as session:
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteStore, "settle", full)
+            with pytest.raises(parco.StorageError):
+                session.count(cost="0.1")
+        assert [row.state for row in session.history()] == ["open", "started"]
+        assert not session.count(cost="0.1").repeat
+        assert [row.state for row in session.history()] == ["open", "forfeited", "settled"]
+
+
+def test_contracts_that_would_choose_their_order_or_delta_late_are_refused(tmp_path: Path) -> None:
+    open_shop(tmp_path, budget='epsilon = "1"\ndelta = "1e-6"')
+    text = (tmp_path / "contract.toml").read_text().replace('"shop"', '"other"', 1)
+    for late in ('delta = "1e-6"\nreceipt_order = 24', 'delta = "1e-5"', 'delta = "1e-6"\ndelta_mechanisms = "1e-7"'):
+        with pytest.raises(parco.ContractError, match="terms"):
+            parco.sign(parco.Contract.parse(text.replace('delta = "1e-6"', late)), ledger=tmp_path / "shop.ledger")
+
+
+def test_the_default_ledger_is_the_data_sets_and_stays_in_the_folder(tmp_path: Path) -> None:
+    contract = open_shop(tmp_path)
+    (tmp_path / "two.toml").write_text((tmp_path / "contract.toml").read_text().replace('"shop"', '"two"', 1))
+    other = parco.Contract.read(tmp_path / "two.toml")
+    parco.sign(other)
+    Session(contract).count(cost="1")
+    with pytest.raises(parco.BudgetError):
+        Session(other).count(cost="0.1", fresh=True)
+    for name in ("../escape", "/escape", ".hidden", "a\\b"):
+        named = parco.Contract.parse((tmp_path / "two.toml").read_text().replace('name = "shop"', f"name = '{name}'"))
+        with pytest.raises(parco.RequestError, match="--ledger"):
+            parco.sign(named)
+
+
+def test_a_ledger_is_for_its_owner_only(tmp_path: Path) -> None:
+    contract = open_shop(tmp_path)
+    Session(contract).count(cost="0.1")
+    Session(contract).count(cost="0.1")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob("shop.ledger*")}
+    assert modes == {"shop.ledger": 0o600, "shop.ledger.repeats": 0o600}

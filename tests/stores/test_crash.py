@@ -78,7 +78,7 @@ def test_killed_before_each_statement_of_a_settlement(tmp_path: Path) -> None:
     store = signed_store(tmp_path / "x.ledger")
     request = started(store)
     before = list(store.entries())
-    for _ in every_statement(lambda: store.settle(request, answer=b"[1]", private=True)):
+    for _ in every_statement(lambda: store.settle(request, answer=b"[1]")):
         assert list(SqliteStore.open(store.path).entries()) == before
         assert amounts(store) == (0, TENTH)
     assert store.answers("count by month")[0].answer == b"[1]"
@@ -153,7 +153,7 @@ store = SqliteStore.open(path)
 request = started(store)
 fill_disk(limits[WHICH])
 try:
-    store.settle(request, answer=b"[" + b"1," * 60_000 + b"1]", private=True)
+    store.settle(request, answer=b"[" + b"1," * 60_000 + b"1]")
 except StorageError as error:
     print(amounts(store), len(list(store.entries())), error.exit_code)
 """
@@ -208,7 +208,7 @@ def test_a_disk_that_is_really_full(small_disk: Path) -> None:
     request = started(store)
     filler = fill(small_disk)
     for step in (
-        lambda: store.settle(request, answer=b"[1]", private=True),
+        lambda: store.settle(request, answer=b"[1]"),
         lambda: store.begin(ask(store, question="another"), serves=anything),
         lambda: SqliteStore.create_or_open(small_disk / "y.ledger"),
     ):
@@ -217,7 +217,7 @@ def test_a_disk_that_is_really_full(small_disk: Path) -> None:
         assert amounts(store) == (0, TENTH)
     assert [file.name for file in sorted(small_disk.iterdir())] == ["filler", "x.ledger"]
     filler.unlink()
-    store.settle(request, answer=b"[1]", private=True)
+    store.settle(request, answer=b"[1]")
     store.verify()
 
 
@@ -274,7 +274,7 @@ def test_read_only_media_can_be_read(open_folder: Path, file_mode: int) -> None:
     """Even with a dead owner's request, which only a writer can forfeit."""
     path = open_folder / "x.ledger"
     store = signed_store(path)
-    store.settle(started(store, question="answered"), answer=b"[1]", private=True)
+    store.settle(started(store, question="answered"), answer=b"[1]")
     run("store = SqliteStore.open(path)\nstarted(store)", path)
     path.chmod(file_mode)
     open_folder.chmod(0o555)
@@ -296,7 +296,7 @@ def test_a_ledger_shared_over_a_fork(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     with pytest.raises(ForfeitedError):
         store.begin(ask(store, key="child"), serves=anything)
-    store.settle(mine, answer=b"[1]", private=True)
+    store.settle(mine, answer=b"[1]")
     assert amounts(store) == (2 * TENTH, 0)
 
 

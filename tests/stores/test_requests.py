@@ -12,6 +12,7 @@ from parco.errors import (
     ForfeitedError,
     InternalError,
     KeyReuseError,
+    RequestError,
     SharperError,
     VerificationError,
 )
@@ -39,11 +40,11 @@ def store(path: Path) -> SqliteStore:
 def test_a_release_is_two_commits_of_two_entries_and_one(store: SqliteStore) -> None:
     request = started(store)
     assert (request, len(list(store.entries())), amounts(store)) == (2, 3, (0, TENTH))
-    stored = store.settle(request, answer=b"[1]", private=True)
+    stored = store.settle(request, answer=b"[1]")
     assert (stored.position, amounts(store)) == (4, (TENTH, 0))
     assert stored.accounts[0].spent == TENTH
     assert stored.charges == (Charge(1, TENTH, 0),)
-    assert (stored.private, stored.reserve.cells, stored.answer) == (True, 12, b"[1]")
+    assert (stored.reserve.private, stored.reserve.cells, stored.answer) == (True, 12, b"[1]")
     settle = decode(list(store.entries())[-1])
     assert isinstance(settle, Settle)
     assert settle.accounts == stored.accounts
@@ -51,17 +52,17 @@ def test_a_release_is_two_commits_of_two_entries_and_one(store: SqliteStore) -> 
 
 
 def test_a_repeat_is_the_stored_answer_and_writes_nothing(store: SqliteStore, path: Path) -> None:
-    first = store.settle(started(store), answer='["é"]'.encode(), private=False)
+    first = store.settle(started(store), answer='["é"]'.encode())
     before = path.read_bytes()
     assert store.begin(ask(store, key="new"), serves=anything) == first
     assert store.answers("count by month") == [first]
     assert path.read_bytes() == before
-    assert not first.private
+    assert first.reserve.private
 
 
 def test_the_last_unit_and_nothing_beyond(store: SqliteStore) -> None:
     for _ in range(10):
-        store.settle(started(store, fresh=True), answer=b"[]", private=True)
+        store.settle(started(store, fresh=True), answer=b"[]")
     before = list(store.entries())
     with pytest.raises(BudgetError, match=r"charged as 0\.1 pure, and 0 of 1 is left on 'purchases'") as caught:
         started(store, fresh=True)
@@ -100,7 +101,7 @@ def test_three_thirds_fit(store: SqliteStore) -> None:
 def test_same_key_same_body(store: SqliteStore) -> None:
     request = started(store, key="k", fresh=True)
     assert store.begin(ask(store, key="k", fresh=True, time=1), serves=nothing) == Pending(request)
-    stored = store.settle(request, answer=b"[1]", private=True)
+    stored = store.settle(request, answer=b"[1]")
     assert store.begin(ask(store, key="k", fresh=True, time=9), serves=nothing) == stored
     assert amounts(store) == (TENTH, 0)
 
@@ -110,7 +111,7 @@ def test_same_key_same_body(store: SqliteStore) -> None:
     [{"cost": 1}, {"question": "other"}, {"fresh": True}, {"scale": 9}, {"cells": 1}, {"actor": "bo"}, {"delta": 1}],
 )
 def test_same_key_other_body(store: SqliteStore, change: dict[str, Any]) -> None:
-    store.settle(started(store, key="k"), answer=b"[1]", private=True)
+    store.settle(started(store, key="k"), answer=b"[1]")
     with pytest.raises(KeyReuseError):
         store.begin(ask(store, key="k", **change), serves=anything)
     assert amounts(store) == (TENTH, 0)
@@ -120,7 +121,7 @@ def test_the_sharpest_that_serves_and_the_oldest_of_equals(store: SqliteStore) -
     requests = {}
     for cost in (TENTH, 3 * TENTH, 3 * TENTH, 2 * TENTH):
         request = started(store, cost=cost, fresh=True)
-        requests[request] = store.settle(request, answer=str(cost).encode(), private=True)
+        requests[request] = store.settle(request, answer=str(cost).encode())
     best = store.begin(ask(store), serves=anything)
     assert isinstance(best, Stored)
     assert best == min((one for one in requests.values() if one.charges[0].cost == 3 * TENTH), key=lambda x: x.request)
@@ -136,7 +137,7 @@ def test_forfeit_keeps_the_charge_and_rejects_a_late_settle(store: SqliteStore) 
     store.forfeit(request)
     assert amounts(store) == (TENTH, 0)
     for late in (
-        lambda: store.settle(request, answer=b"[1]", private=True),
+        lambda: store.settle(request, answer=b"[1]"),
         lambda: store.forfeit(request),
         lambda: store.begin(ask(store, key="k"), serves=anything),
     ):
@@ -153,9 +154,9 @@ def test_a_request_resolves_once(store: SqliteStore) -> None:
     request = started(store)
     with pytest.raises(InternalError, match="not reserved"):
         store.void(request)
-    store.settle(request, answer=b"[1]", private=True)
+    store.settle(request, answer=b"[1]")
     for again in (
-        lambda: store.settle(request, answer=b"[2]", private=True),
+        lambda: store.settle(request, answer=b"[2]"),
         lambda: store.forfeit(request),
         lambda: store.void(request),
         lambda: store.forfeit(99),
@@ -169,9 +170,9 @@ def test_a_request_resolves_once(store: SqliteStore) -> None:
 def test_an_answer_that_is_no_text_is_refused_before_anything_changes(store: SqliteStore) -> None:
     request = started(store)
     with pytest.raises(InternalError, match="UTF-8"):
-        store.settle(request, answer=b"\xff", private=True)
+        store.settle(request, answer=b"\xff")
     assert amounts(store) == (0, TENTH)
-    store.settle(request, answer=b"[1]", private=True)
+    store.settle(request, answer=b"[1]")
 
 
 def test_a_question_waits_for_a_living_owner_and_not_for_a_dead_one(store: SqliteStore, path: Path) -> None:
@@ -210,7 +211,7 @@ def test_opening_forfeits_for_the_dead_and_writes_nothing_otherwise(store: Sqlit
 
 
 def test_a_changed_or_lost_answer_is_found(store: SqliteStore, path: Path) -> None:
-    store.settle(started(store), answer=b"[1]", private=True)
+    store.settle(started(store), answer=b"[1]")
     run_sql(path, "DROP TRIGGER answers_are_never_changed", "UPDATE answers SET body = x'5b325d'")
     for read in (lambda: store.answers("count by month"), lambda: store.begin(ask(store), serves=anything)):
         with pytest.raises(VerificationError, match="differs from the one settled"):
@@ -219,3 +220,31 @@ def test_a_changed_or_lost_answer_is_found(store: SqliteStore, path: Path) -> No
     with pytest.raises(VerificationError, match="is lost; its charge stands"):
         store.answers("count by month")
     assert amounts(store) == (TENTH, 0)
+
+
+def test_releases_from_a_tape_and_private_ones_never_share_a_ledger(store: SqliteStore, tmp_path: Path) -> None:
+    started(store)
+    with pytest.raises(RequestError, match="a ledger of their own"):
+        store.begin(ask(store, private=False, question="another"), serves=anything)
+    other = signed_store(tmp_path / "tape.ledger")
+    tape = started(other, private=False, key="k")
+    other.settle(tape, answer=b"[1]")
+    changes: tuple[dict[str, Any], ...] = ({}, {"key": "k"}, {"fresh": True}, {"question": "another"})
+    for change in changes:
+        with pytest.raises(RequestError, match="not private"):
+            other.begin(ask(other, **change), serves=anything)
+    assert [row.private for row in other.history()] == [True, False]
+    other.verify()
+    run_sql(tmp_path / "tape.ledger", "UPDATE requests SET private = 1")
+    with pytest.raises(VerificationError, match="requests"):
+        other.verify()
+
+
+def test_what_this_process_let_go_is_forfeited_by_whoever_comes_next(store: SqliteStore) -> None:
+    request = started(store)
+    assert store.begin(ask(store), serves=anything) == Pending(request)
+    store.abandon(request)
+    outcome = store.begin(ask(store), serves=anything)
+    assert isinstance(outcome, Started)
+    assert [row.state for row in store.history()] == ["open", "forfeited", "started"]
+    assert amounts(store) == (TENTH, TENTH)

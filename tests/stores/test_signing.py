@@ -98,7 +98,7 @@ def test_the_secret_is_bound_at_signing(tmp_path: Path) -> None:
 def test_without_the_secret_nothing_new_and_the_old_still_readable(tmp_path: Path, harm: str) -> None:
     path = tmp_path / "x.ledger"
     store = signed_store(path)
-    store.settle(started(store), answer=b"[1]", private=True)
+    store.settle(started(store), answer=b"[1]")
     run_sql(path, harm)
     again = SqliteStore.open(path)
     with pytest.raises(VerificationError, match="no new release"):

@@ -50,7 +50,7 @@ PROCESSES = 8
 def test_the_tables_refuse_what_no_store_would_write(tmp_path: Path, statement: str) -> None:
     path = tmp_path / "x.ledger"
     store = signed_store(path)
-    store.settle(started(store), answer=b"[1]", private=True)
+    store.settle(started(store), answer=b"[1]")
     *first, last = statement.split("; ")
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for part in first:
@@ -74,7 +74,7 @@ def test_the_tables_refuse_what_no_store_would_write(tmp_path: Path, statement: 
 def test_verify_finds_what_the_tables_cannot_refuse(tmp_path: Path, harm: str, message: str) -> None:
     path = tmp_path / "x.ledger"
     store = signed_store(path)
-    store.settle(started(store), answer=b"[1]", private=True)
+    store.settle(started(store), answer=b"[1]")
     store.verify()
     run_sql(path, *harm.split("; "))
     with pytest.raises(VerificationError, match=message):
@@ -95,7 +95,7 @@ def race(attempt: Callable[[], bool]) -> int:
 
 def almost_spent(path: Path) -> SqliteStore:
     store = signed_store(path)
-    store.settle(started(store, cost=ONE - TENTH, question="all but a tenth"), answer=b"[]", private=True)
+    store.settle(started(store, cost=ONE - TENTH, question="all but a tenth"), answer=b"[]")
     return store
 
 
@@ -141,7 +141,7 @@ while not path.with_name("go").exists():
     time.sleep(0.001)
 try:
     outcome = store.begin(request, serves=anything)
-    store.settle(outcome.request, answer=b"[1]", private=True)
+    store.settle(outcome.request, answer=b"[1]")
     print("won")
 except BudgetError:
     print("lost")
@@ -168,7 +168,7 @@ def test_one_question_from_many_threads_is_one_charge(tmp_path: Path) -> None:
         while True:
             outcome = store.begin(request, serves=anything)
             if isinstance(outcome, Started):
-                store.settle(outcome.request, answer=b"[7]", private=True)
+                store.settle(outcome.request, answer=b"[7]")
                 return True
             if isinstance(outcome, Stored):
                 assert outcome.answer == b"[7]"
@@ -192,7 +192,7 @@ def _end(store: SqliteStore, step: tuple[Any, ...], open_requests: dict[int, int
         return 0
     request = sorted(open_requests)[step[1] % len(open_requests)]
     if step[0] == "settle":
-        store.settle(request, answer=b"[1]", private=True)
+        store.settle(request, answer=b"[1]")
     else:
         store.forfeit(request)
     return open_requests.pop(request)

@@ -30,7 +30,7 @@ def test_an_erased_question_is_gone_from_the_file_and_all_digests_hold(tmp_path:
     store = signed_store(path)
     # Long enough for pages of its own: those are freed as they are, unless secure_delete clears them.
     name = "count where " + "x or " * 3000 + "customer = 'Ada Lovelace'"
-    store.settle(started(store, question=name), answer=b"[1]", private=True)
+    store.settle(started(store, question=name), answer=b"[1]")
     assert b"Ada Lovelace" in path.read_bytes()
     before = list(store.entries())
     assert store.erase("question", name)
@@ -52,7 +52,7 @@ def test_what_holds_the_budget_together_cannot_be_erased(tmp_path: Path) -> None
 
 def test_an_erased_actor_and_key(tmp_path: Path) -> None:
     store = signed_store(tmp_path / "x.ledger")
-    store.settle(started(store, key="k1"), answer=b"[1]", private=True)
+    store.settle(started(store, key="k1"), answer=b"[1]")
     assert store.erase("actor", "ana")
     assert store.erase("key", "k1")
     assert store.history()[-1].actor is None

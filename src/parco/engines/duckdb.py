@@ -5,13 +5,18 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from parco.contract import Contract
-from parco.engines.source import Source, check, read_source, used_columns
+from parco.engines.batches import column_name, record_batches
+from parco.engines.source import Kind, Source, check, read_source, used_columns
 from parco.engines.sql import StoredColumn, statement
 from parco.queries.query import Query
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["DuckDBEngine"]
 
@@ -39,14 +44,17 @@ class DuckDBEngine:
         Whatever the engine raises comes out as it is and may hold private values: the caller must swallow it.
         """
         source = self._source or read_source(self._path)
-        tree = statement(query, _columns(query, source), relation=_relation(source), secret=secret)
+        positions = {name: _position(source, name) for name in _stored_names(query)}
+        columns = {name: _column(source, position) for name, position in positions.items()}
+        tree = statement(query, columns, relation=_relation(source), secret=secret)
+        rows = None if source.format == "csv" else record_batches(source, sorted(positions.values()))
         cells = [0] * query.cells
-        for cell, total in _fetch(tree.sql(dialect="duckdb")):
+        for cell, total in _fetch(tree.sql(dialect="duckdb"), rows):
             cells[int(cell)] = int(total)
         return cells
 
 
-def _fetch(sql: str) -> list[tuple[int, int]]:
+def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[tuple[int, int]]:
     import duckdb
 
     # What does not fit the memory is spilled: into a folder only we can read, gone afterwards, and not into ./.tmp.
@@ -58,35 +66,43 @@ def _fetch(sql: str) -> list[tuple[int, int]]:
             "preserve_insertion_order": "false",
         }
         with duckdb.connect(":memory:", config=settings) as connection:
-            rows: list[tuple[int, int]] = connection.execute(sql).fetchall()
-            return rows
+            if rows is not None:
+                connection.register(_ROWS, rows)
+            found: list[tuple[int, int]] = connection.execute(sql).fetchall()
+            return found
 
 
-def _columns(query: Query, source: Source) -> dict[str, StoredColumn]:
+def _stored_names(query: Query) -> tuple[str, ...]:
     contract = query.contract
     asked = [*query.by, *([query.column] if query.column is not None else [])]
-    return {name: _column(source, name) for name in (contract.unit.column, *used_columns(contract, asked))}
+    return (contract.unit.column, *used_columns(contract, asked))
 
 
-def _column(source: Source, name: str) -> StoredColumn:
+def _position(source: Source, name: str) -> int:
     position = source.position(name)
     if position is None:
         raise AssertionError("a column vanished between check and run")
-    stored = f"c{position}" if source.format == "csv" else source.stored[position]
-    return StoredColumn(exp.column(stored, table=_ROWS, quoted=True), source.kinds[position])
+    return position
+
+
+def _column(source: Source, position: int) -> StoredColumn:
+    kind, column = source.kinds[position], exp.column(column_name(position), quoted=True)
+    # Text comes as bytes; what is not UTF-8 is null, and its row is dropped.
+    text = exp.Try(this=exp.Decode(this=column, charset=exp.Literal.string("utf-8")))
+    return StoredColumn(text if kind is Kind.TEXT else column, kind)
 
 
 def _relation(source: Source) -> exp.Expression:
+    if source.format == "parquet":
+        return exp.to_table(_ROWS)
     path = exp.Literal.string(str(source.path))
     # A folder called "customer=7" would otherwise replace the column of that name in every row.
     plain = exp.EQ(this=exp.to_identifier("hive_partitioning"), expression=exp.false())
-    if source.format == "parquet":
-        return _named(exp.Anonymous(this="read_parquet", expressions=[path, plain]))
     # Everything is read as text under names of our own, and nothing is sniffed from rows. A line that does not parse
     # is dropped; one thread reads, because two may disagree on where a quoted line break belongs.
     columns = exp.Struct(
         expressions=[
-            exp.PropertyEQ(this=exp.to_identifier(f"c{index}"), expression=exp.Literal.string("VARCHAR"))
+            exp.PropertyEQ(this=exp.to_identifier(column_name(index)), expression=exp.Literal.string("VARCHAR"))
             for index in range(len(source.names))
         ]
     )

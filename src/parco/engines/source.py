@@ -95,7 +95,8 @@ def header(path: str | Path) -> tuple[str, ...]:
     if len(record) + len(_BOM) >= _HEADER_BYTES_MAX:
         raise DataError(f"no line of {path} ends within its first {_HEADER_BYTES_MAX} bytes: is it CSV?")
     names = _fields(record)
-    if names is None:
+    if names is None or any(name != name.lstrip() and name.lstrip().startswith('"') for name in names):
+        # A quote behind a space is text to some readers and opens a field to others: they would disagree on the rows.
         raise DataError(f"the header of {path} is not comma-separated names in UTF-8: convert it, or give Parquet")
     return tuple(unicodedata.normalize("NFC", name) for name in names)
 

@@ -32,7 +32,8 @@ _PLACES = 12
 _READ_STEP = Fraction(1, 10**_PLACES)
 
 _READ = "TRY_CAST(:x AS DECIMAL(38, 12))"
-_IS_WHOLE = f"{_READ} IS NULL OR {_READ} = FLOOR({_READ})"
+# FLOOR may leave 38 digits, at -(10^26 - 1/2): without the cast the comparison would raise there.
+_IS_WHOLE = f"{_READ} IS NULL OR {_READ} = TRY_CAST(FLOOR({_READ}) AS DECIMAL(38, 12))"
 _WHOLE = f"CASE WHEN {_IS_WHOLE} THEN TRY_CAST({_READ} AS BIGINT) END"
 
 # The offset from the lower bound is taken apart into whole and fraction, since the product would not fit 38 digits.

@@ -124,7 +124,10 @@ class Open:
 
 @dataclass(frozen=True, kw_only=True)
 class Reserve:
-    """A request was admitted and its whole charge set aside; its `seq` is the request's id."""
+    """A request was admitted and its whole charge set aside; its `seq` is the request's id.
+
+    `private` is False where the noise comes from a tape: nothing released so is private.
+    """
 
     seq: int
     actor: str
@@ -133,6 +136,7 @@ class Reserve:
     question: str
     contract: str
     fresh: bool
+    private: bool
     mechanism: MechanismFacts
     sensitivity: SensitivityFacts
     cells: int
@@ -156,7 +160,6 @@ class Settle:
     actor: str
     request: int
     answer: str
-    private: bool
     charges: tuple[Charge, ...]
     accounts: tuple[Balance, ...]
 
@@ -213,6 +216,7 @@ _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
             "time": codecs.amount,
             **dict.fromkeys(("key", "question", "contract"), codecs.digest),
             "fresh": codecs.bit,
+            "private": codecs.bit,
             "mechanism": _MECHANISM,
             "sensitivity": _SENSITIVITY,
             "cells": codecs.ordinal,
@@ -225,7 +229,6 @@ _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
         {
             **_REQUEST,
             "answer": codecs.digest,
-            "private": codecs.bit,
             "charges": _CHARGES,
             "accounts": codecs.sorted_rows(_BALANCE),
         },

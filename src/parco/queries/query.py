@@ -108,11 +108,11 @@ class Query:
     def limits(self) -> str:
         """How one unit is bounded in this question, in words."""
         unit = self.contract.unit
-        rows = "" if self.statistic is Statistic.COUNT_UNITS else f"with at most {unit.rows} of its rows "
-        groups = f"in at most {self.groups} of {self.cells} groups" if self.by else "in all"
-        return f"one {unit.column} counts {rows}{'in each group, ' if rows and self.by else ''}{groups}".replace(
-            "  ", " "
-        )
+        words = [f"one {unit.column} counts"]
+        if self.statistic is not Statistic.COUNT_UNITS:
+            words.append(f"with at most {unit.rows} of its rows{' in a group,' if self.by else ''}")
+        words.append(f"in at most {self.groups} of {self.cells} groups" if self.by else "in all")
+        return " ".join(words)
 
     def __str__(self) -> str:
         what = self.statistic.value if self.column is None else f"{self.statistic.value} {self.column}"

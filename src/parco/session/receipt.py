@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from parco.contract import Contract
-from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
+from parco.measure import COST_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
 from parco.mechanisms.mechanism import Mechanism
 from parco.privacy import claim, expost
 from parco.privacy.claim import Claim
@@ -27,7 +27,7 @@ class Receipt:
     """What a release cost, and what may be claimed at its place in the ledger.
 
     `cost` and `remaining` are in the account's measure; `spent` counts what was spent or reserved on the account when
-    this release was settled, itself included, and `delta_spent` the mechanisms' own deltas; `scale` and `lattice` are
+    this release was settled, itself included; `scale` and `lattice` are
     in the statistic's units; `position` is the ledger entry that settled it. `private` is False where the bits came
     from a tape. `limits` says how a unit is bounded in this question.
     """
@@ -43,7 +43,6 @@ class Receipt:
     cost: Cost
     cap: Cost
     spent: Cost
-    delta_spent: Fraction
     private: bool
     parco: str
 
@@ -72,7 +71,7 @@ class Receipt:
 
         First the cap, which holds always; then the realised total at the receipt order. All are valid, none is tight.
         """
-        return account_claims(self.contract, cap=self.cap.value, spent=self.spent.value, delta_spent=self.delta_spent)
+        return account_claims(self.contract, cap=self.cap.value, spent=self.spent.value)
 
     def record(self) -> dict[str, object]:
         """The receipt as a tree of text, integers and booleans; numbers as exact decimal or p/q text."""
@@ -121,20 +120,23 @@ class Receipt:
         return "\n".join(lines)
 
 
-def account_claims(contract: Contract, *, cap: Fraction, spent: Fraction, delta_spent: Fraction) -> tuple[Claim, ...]:
-    """What may be claimed of an account with this cap on which this much is spent or reserved, deltas apart."""
+def account_claims(contract: Contract, *, cap: Fraction, spent: Fraction) -> tuple[Claim, ...]:
+    """What may be claimed of an account with this cap on which this much is spent or reserved.
+
+    The mechanisms' own delta enters with its cap: what was spent of it depends on released values.
+    """
     budget, unit = contract.budget, contract.unit
     delta = budget.delta_for_conversion
     context = claim.Context(
         unit=unit.column,
         neighbours=unit.neighbours,
-        bounds=f"at most {unit.groups} groups, {unit.rows} rows a group",
+        bounds=f"each release within its contract's bounds, here {unit.groups} groups and {unit.rows} rows in each",
         measure=budget.measure,
     )
     return (
         *claim.cap_claims(context, cap=cap, delta=delta, delta_mechanisms=budget.delta_mechanisms),
         *claim.realised_claims(
-            context, total=spent, order=budget.receipt_order, delta=delta, delta_mechanisms=delta_spent
+            context, total=spent, order=budget.receipt_order, delta=delta, delta_mechanisms=budget.delta_mechanisms
         ),
     )
 
@@ -145,7 +147,6 @@ def claims_to_date(contract: Contract, account: AccountRow) -> tuple[Claim, ...]
         contract,
         cap=account.cap * COST_UNIT,
         spent=(account.spent + account.reserved) * COST_UNIT,
-        delta_spent=(account.delta_spent + account.delta_reserved) * DELTA_UNIT,
     )
 
 

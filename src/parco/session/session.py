@@ -25,11 +25,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar, Unpack
 
 from parco import canonical
-from parco.contract import Contract
-from parco.errors import BusyError, ContractChangedError, ForfeitedError, RequestError, SharperError
+from parco.contract import Contract, label
+from parco.errors import BusyError, ContractChangedError, ForfeitedError, QuestionError, RequestError, SharperError
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
-from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Exactable, decimal_text
+from parco.measure import COST_UNIT, Cost, Exactable, decimal_text
 from parco.mechanisms.mechanism import Mechanism, mechanism_of
 from parco.noise.bits import BitSource, KernelBits
 from parco.privacy.sensitivity import Sensitivity
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Planner", "Questions", "Session", "default_actor", "default_ledger"]
 
+E = TypeVar("E")
 R = TypeVar("R")
 Progress = Callable[[str, int, int], None]
 
@@ -103,9 +104,16 @@ class Questions(ABC, Generic[R]):
 
     def ask(self, statistic: str, column: str | None = None, **how: Unpack[How]) -> R:
         """The question whose statistic is named by text: "count", "count_units" or "sum"."""
+        if unknown := sorted(how.keys() - How.__annotations__.keys()):
+            raise QuestionError(
+                f"unknown option {', '.join(unknown)}: the options are {', '.join(How.__annotations__)}"
+            )
+        key, fresh = how.get("key"), how.get("fresh", False)
+        if not isinstance(fresh, bool):
+            raise QuestionError("fresh is True or False")
         spend = Spend.of(cost=how.get("cost"), error=how.get("error"), confidence=how.get("confidence"))
-        asked = _Ask(statistic, column, how.get("by", ()), spend, how.get("fresh", False), how.get("key"))
-        return self._ask(asked)
+        key = None if key is None else label(key, "key")
+        return self._ask(_Ask(statistic, column, how.get("by", ()), spend, fresh, key))
 
     @abstractmethod
     def _ask(self, ask: _Ask) -> R: ...
@@ -133,8 +141,8 @@ class Session(Questions[Release[Answer]]):
         from parco.stores.sqlite import SqliteStore
 
         self.contract = contract
-        self.version = contract.data.version if version is None else version
-        self.actor = default_actor() if actor is None else actor
+        self.version = contract.data.version if version is None else label(version, "version")
+        self.actor = label(default_actor() if actor is None else actor, "actor")
         self._data = data
         self._progress = progress or _no_progress
         self._store = SqliteStore.open(default_ledger(contract) if ledger is None else ledger)
@@ -197,7 +205,7 @@ class Session(Questions[Release[Answer]]):
 
     def _check_sharper(self, plan: Plan) -> None:
         """Tells what is stored where it is less sharp than asked; the ledger refuses too, should a race come first."""
-        answers = [stored for stored in self._store.answers(plan.question) if stored.private == self._private]
+        answers = self._store.answers(plan.question)
         if answers:
             best = min((_mechanism(stored) for stored in answers), key=lambda mechanism: mechanism.scale)
             width = decimal_text(best.half_width(plan.confidence))
@@ -215,7 +223,7 @@ class Session(Questions[Release[Answer]]):
         A function of ledger and question alone.
         """
         mechanism = _mechanism(stored)
-        if stored.private != self._private or mechanism.kind != plan.mechanism.kind:
+        if mechanism.kind != plan.mechanism.kind:
             return False
         if ask.spend.cost is None and ask.spend.error is None:
             return True
@@ -246,6 +254,7 @@ class Session(Questions[Release[Answer]]):
             cells=plan.query.cells,
             charges=(Charge(self._signed.account, plan.cost.units, 0),),
             fresh=ask.fresh,
+            private=self._private,
             key=ask.key,
         )
         points.reach("before-reserve")
@@ -257,28 +266,32 @@ class Session(Questions[Release[Answer]]):
                 raise BusyError("another process has been answering the same question for an hour: see `parco history`")
             self._progress("waiting for the same question", 0, 0)
             time.sleep(_POLL_SECONDS)
-        if isinstance(outcome, Started):
-            points.reach("after-reserve")
-            return outcome.request
-        return outcome
+        return outcome.request if isinstance(outcome, Started) else outcome
 
     def _run(self, plan: Plan, engine: DuckDBEngine, request: int) -> Release[Answer]:
         """Reads, draws and settles; whatever fails in between is a forfeit, told with one constant message."""
-        failure: BaseException | None = None
+        failure: type[BaseException] | None = None
         try:
+            points.reach("after-reserve")
             answer = self._answer(plan, engine)
+            points.reach("before-settle")
         except BaseException as error:  # noqa: BLE001 - its text may hold a private value; it goes no further
-            failure = error
+            failure = type(error)
         if failure is not None:
             # Outside the handler, so that the engine's error is not the context of ours and no log can print it.
-            stop = type(failure) if isinstance(failure, KeyboardInterrupt | SystemExit) else None
-            del failure
-            self._store.forfeit(request)
-            raise ForfeitedError(_FAILED) if stop is None else stop
-        points.reach("before-settle")
-        stored = self._store.settle(request, answer=answer, private=self._private)
+            self._end(lambda: self._store.forfeit(request), request)
+            raise failure if issubclass(failure, KeyboardInterrupt | SystemExit) else ForfeitedError(_FAILED)
+        stored = self._end(lambda: self._store.settle(request, answer=answer), request)
         points.reach("after-settle")
         return self._release(stored, plan, repeat=False)
+
+    def _end(self, act: Callable[[], E], request: int) -> E:
+        """Ends a request; where the machine refuses, lets go of it, and whoever comes next forfeits it."""
+        try:
+            return act()
+        except BaseException:
+            self._store.abandon(request)
+            raise
 
     def _answer(self, plan: Plan, engine: DuckDBEngine) -> bytes:
         """The noisy cells as they will be stored: exact sums on the finer lattice, plus one exact draw each."""
@@ -327,8 +340,7 @@ class Session(Questions[Release[Answer]]):
             cost=Cost(charge.cost),
             cap=Cost(balance.cap),
             spent=Cost(balance.spent + balance.reserved),
-            delta_spent=(balance.delta_spent + balance.delta_reserved) * DELTA_UNIT,
-            private=stored.private,
+            private=reserve.private,
             parco=parco,
         )
 
@@ -363,8 +375,14 @@ def default_actor() -> str:
 
 
 def default_ledger(contract: Contract) -> Path:
-    """`<name>.ledger` in the folder of the contract's file."""
-    return contract.folder / f"{contract.name}.ledger"
+    """`<name>.ledger` in the folder of the contract's file, after the data set, whose contracts share one budget.
+
+    Raises RequestError for a name that is no file name.
+    """
+    name = contract.data.name
+    if name.startswith(".") or {"/", "\\", "\x00", ":"} & set(name):
+        raise RequestError(f"the data set's name {name!r} makes no file name: name the ledger with --ledger")
+    return contract.folder / f"{name}.ledger"
 
 
 def _mechanism(stored: Settled) -> Mechanism:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from parco.contract import Contract
+from parco.contract import Contract, label
 from parco.session.session import default_actor, default_ledger
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def sign(contract: Contract, *, ledger: str | Path | None = None, actor: str | N
     from parco.stores.sqlite import SqliteStore
 
     opening = Opening(
-        actor=default_actor() if actor is None else actor,
+        actor=label(default_actor() if actor is None else actor, "actor"),
         name=contract.name,
         dataset=contract.data.name,
         contract=contract.text,

@@ -80,7 +80,9 @@ def create_file(path: Path, *, busy_seconds: float) -> None:
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     try:
-        with closing(_raw(draft, "rwc", busy_seconds)) as connection:
+        # It will hold a secret and everybody's questions. SQLite gives its journal the mode of the file.
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        with closing(_raw(draft, "rw", busy_seconds)) as connection:
             _make_safe(connection, path)
             _create_tables(connection)
         with suppress(FileExistsError):

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["Owner", "current_owner", "is_alive"]
+__all__ = ["Owner", "current_owner", "is_alive", "requests_in_hand"]
 
 _PROC = Path("/proc")
+_IN_HAND: dict[tuple[int, Path], set[int]] = {}
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,11 @@ def current_owner() -> Owner:
     """The calling process; asked anew each time, since a fork is another process."""
     pid = os.getpid()
     return Owner(socket.gethostname(), _boot(), pid, _started(pid) or 0)
+
+
+def requests_in_hand(path: Path) -> set[int]:
+    """The requests on a ledger that this process is answering: one set for all its threads, empty after a fork."""
+    return _IN_HAND.setdefault((os.getpid(), path), set())
 
 
 def is_alive(owner: Owner) -> bool:

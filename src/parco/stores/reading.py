@@ -64,7 +64,6 @@ def _settled(connection: Connection, request: int, position: int) -> Settled:
         request=request,
         position=position,
         reserve=reserve,
-        private=settle.private,
         charges=settle.charges,
         accounts=settle.accounts,
     )
@@ -155,6 +154,7 @@ def _reserved(found: Reserve, known: dict[str, str | None], *, name: str | None)
         name=name,
         question=known.get(found.question),
         fresh=found.fresh,
+        private=found.private,
         cells=found.cells,
         charges=found.charges,
         mechanism=found.mechanism,
@@ -164,7 +164,7 @@ def _reserved(found: Reserve, known: dict[str, str | None], *, name: str | None)
 
 def _news(found: Start | Settle | Void | Forfeit) -> dict[str, object]:
     if isinstance(found, Settle):
-        return {"state": "settled", "position": found.seq, "private": found.private, "charges": found.charges}
+        return {"state": "settled", "position": found.seq, "charges": found.charges}
     if isinstance(found, Void):
         return {"state": "void", "charges": ()}
     return {"state": "started" if isinstance(found, Start) else "forfeited"}

@@ -73,6 +73,7 @@ class Request:
     cells: int
     charges: tuple[Charge, ...]
     fresh: bool = False
+    private: bool = True
     key: str | None = None
     time: int = field(default_factory=_now)
 
@@ -98,7 +99,6 @@ class Settled:
     request: int
     position: int
     reserve: Reserve
-    private: bool
     charges: tuple[Charge, ...]
     accounts: tuple[Balance, ...]
 

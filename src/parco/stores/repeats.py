@@ -5,6 +5,7 @@ A repeat changes no account, so it is no entry, and losing the count loses nothi
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -19,8 +20,10 @@ def repeats_path(ledger: Path) -> Path:
 
 def record(ledger: Path, request: int) -> None:
     """Adds one repeat of a request, if the machine lets it; never raises for the machine."""
-    with suppress(OSError), repeats_path(ledger).open("a", encoding="ascii") as file:
-        file.write(f"{request}\n")
+    with suppress(OSError):
+        handle = os.open(repeats_path(ledger), os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        with open(handle, "a", encoding="ascii") as file:
+            file.write(f"{request}\n")
 
 
 def count(ledger: Path) -> dict[int, int]:

@@ -7,18 +7,26 @@ so. Nothing here reads an amount, compares it, and writes.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from fractions import Fraction
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, or_, select, update
 
 from parco import canonical
-from parco.errors import BudgetError, ForfeitedError, InternalError, KeyReuseError, NotSignedError, SharperError
+from parco.errors import (
+    BudgetError,
+    ForfeitedError,
+    InternalError,
+    KeyReuseError,
+    NotSignedError,
+    RequestError,
+    SharperError,
+)
 from parco.ledger.entries import Balance, Charge, Forfeit, Reserve, Settle, Start, Void
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
 from parco.stores import reading, tables, texts
-from parco.stores.owner import Owner, is_alive
+from parco.stores.owner import Owner, current_owner, is_alive
 from parco.stores.records import FORFEITED, Pending, Request, Settled, Started, Stored
 from parco.stores.signing import append, secret_of
 
@@ -30,21 +38,29 @@ _KEY_BYTES = 16
 _REQUESTS, _ACCOUNTS, _OWNERS = tables.requests.c, tables.accounts.c, tables.owners.c
 
 
-def dead_requests(connection: Connection, rival: Request | None = None) -> list[int]:
-    """Started requests whose owner is gone; with `rival`, only those that stand in its way by key or question."""
+def dead_requests(connection: Connection, rival: Request | None = None, *, in_hand: Set[int]) -> list[int]:
+    """Started requests whose owner is gone; with `rival`, only those that stand in its way by key or question.
+
+    This process owns what is `in_hand`, and nothing else: what it started and then let go is dead, too.
+    """
     query = select(tables.owners).join(tables.requests).where(_REQUESTS.state == "started").order_by(_OWNERS.request)
     if rival is not None:
         question = texts.find(connection, "question", rival.question)
         key = None if rival.key is None else texts.find(connection, "key", rival.key)
         query = query.where(or_(_REQUESTS.question == question, _REQUESTS.key == key))
     rows = connection.execute(query).all()
-    return [row.request for row in rows if not is_alive(Owner(row.host, row.boot, row.pid, row.started))]
+    mine = current_owner()
+    owners = {row.request: Owner(row.host, row.boot, row.pid, row.started) for row in rows}
+    return [
+        number for number, owner in owners.items() if (number not in in_hand if owner == mine else not is_alive(owner))
+    ]
 
 
 def decide(
     connection: Connection, request: Request, *, serves: Callable[[Settled], bool], owner: Owner
 ) -> Started | Stored | Pending:
     """What a request comes to: a known key first, then a known question, then a new charge."""
+    _check_kind(connection, private=request.private)
     known = None if request.key is None else texts.find(connection, "key", request.key)
     if known is not None:
         row = connection.execute(select(tables.requests).where(_REQUESTS.key == known)).one()
@@ -57,7 +73,19 @@ def decide(
     return _reserve(connection, request, owner)
 
 
-def settle(connection: Connection, request: int, *, answer: bytes, private: bool) -> Stored:
+def _check_kind(connection: Connection, *, private: bool) -> None:
+    """One release with noise from a tape makes every claim on its ledger void, so such a ledger takes no others."""
+    others = select(_REQUESTS.request).where(_REQUESTS.private != int(private)).limit(1)
+    if connection.scalar(others) is not None:
+        raise RequestError(
+            "this ledger holds releases whose noise came from a tape: they are not private, and no other release may"
+            " stand beside them; use another ledger"
+            if private
+            else "releases with noise from a tape need a ledger of their own: this one holds private ones"
+        )
+
+
+def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
     """Charges what was reserved and stores the answer; raises ForfeitedError if the request was forfeited before."""
     reserve = _leave(connection, request, "started", "started")
     for charge in reserve.charges:
@@ -72,7 +100,6 @@ def settle(connection: Connection, request: int, *, answer: bytes, private: bool
             actor=reserve.actor,
             request=request,
             answer=digest,
-            private=private,
             charges=reserve.charges,
             accounts=balances,
         ),
@@ -112,7 +139,7 @@ def _same_key(connection: Connection, row: Row[tuple[object, ...]], request: Req
     return Pending(row.request)
 
 
-_BODY = ("contract", "fresh", "mechanism", "sensitivity", "cells", "charges")
+_BODY = ("contract", "fresh", "private", "mechanism", "sensitivity", "cells", "charges")
 
 
 def _same_question(connection: Connection, question: str, serves: Callable[[Settled], bool]) -> Stored | Pending | None:
@@ -146,6 +173,7 @@ def _reserve(connection: Connection, request: Request, owner: Owner) -> Started:
     number = append(connection, lambda seq: Reserve(seq=seq, time=request.time, **body, **names))
     append(connection, lambda seq: Start(seq=seq, actor=names["actor"], request=number))
     row = {"request": number, "key": names["key"], "question": names["question"], "state": "started"}
+    row["private"] = int(request.private)
     connection.execute(insert(tables.requests).values(row))
     connection.execute(insert(tables.owners).values(request=number, **vars(owner)))
     return Started(number)

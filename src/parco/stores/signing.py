@@ -145,7 +145,7 @@ def _check_terms(row: Row[tuple[object, ...]], opening: Opening, terms: str) -> 
     """Two contracts on one data set share its account, so they must promise alike what the account counts."""
     differing = {
         "the measure": row.measure != str(opening.measure),
-        "the terms (protected unit, neighbours)": row.terms != terms,
+        "the terms (protected unit, neighbours, deltas, receipt order)": row.terms != terms,
         "the total": row.cap != opening.cap,
         "the delta": row.delta_cap != opening.delta_cap,
     }

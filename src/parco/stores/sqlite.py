@@ -14,7 +14,7 @@ from parco.ledger.accounts import State
 from parco.stores import reading, repeats, requests, signing, texts, verify
 from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, engine_for
 from parco.stores.faults import not_a_ledger, translated
-from parco.stores.owner import current_owner
+from parco.stores.owner import current_owner, requests_in_hand
 from parco.stores.records import AccountRow, HistoryRow, Opening, Pending, Request, Settled, Signed, Started, Stored
 
 __all__ = ["BUSY_SECONDS", "SqliteStore"]
@@ -44,7 +44,7 @@ class SqliteStore:
             if not _exists(store.path):
                 raise NotSignedError(f"there is no ledger at {store.path}: run `parco sign`")
         with store._reading() as connection:
-            dead = requests.dead_requests(connection)
+            dead = requests.dead_requests(connection, in_hand=requests_in_hand(store.path))
         if dead:
             with suppress(StorageError):
                 store.recover()
@@ -90,25 +90,42 @@ class SqliteStore:
         Raises KeyReuseError, ForfeitedError (its key's request was forfeited), SharperError (there are answers and none
         serves) or BudgetError; then nothing was charged.
         """
-        owner = current_owner()
+        owner, in_hand = current_owner(), requests_in_hand(self.path)
         while True:
-            with self._writing() as connection:
-                dead = requests.dead_requests(connection, request)
-                if not dead:
-                    return requests.decide(connection, request, serves=serves, owner=owner)
-                # A transaction of its own: what died stays forfeited even if this request is then refused.
-                for number in dead:
-                    requests.forfeit(connection, number)
+            started: set[int] = set()
+            try:
+                with self._writing() as connection:
+                    dead = requests.dead_requests(connection, request, in_hand=in_hand)
+                    if not dead:
+                        outcome = requests.decide(connection, request, serves=serves, owner=owner)
+                        # In hand before the commit: from then on, another thread may ask who holds it.
+                        started = {outcome.request} if isinstance(outcome, Started) else set()
+                        in_hand |= started
+                    # A transaction of its own: what died stays forfeited even if this request is then refused.
+                    for number in dead:
+                        requests.forfeit(connection, number)
+            except BaseException:
+                in_hand -= started
+                raise
+            if not dead:
+                return outcome
 
-    def settle(self, request: int, *, answer: bytes, private: bool) -> Stored:
+    def abandon(self, request: int) -> None:
+        """Lets go of a started request that this process will not end: whoever comes next forfeits it."""
+        requests_in_hand(self.path).discard(request)
+
+    def settle(self, request: int, *, answer: bytes) -> Stored:
         """Stores the answer (UTF-8) and charges it; ForfeitedError if the request was forfeited meanwhile."""
         with self._writing() as connection:
-            return requests.settle(connection, request, answer=answer, private=private)
+            stored = requests.settle(connection, request, answer=answer)
+        self.abandon(request)
+        return stored
 
     def forfeit(self, request: int) -> None:
         """Spends the reservation of a started request that will have no answer; ForfeitedError if that was done."""
         with self._writing() as connection:
             requests.forfeit(connection, request)
+        self.abandon(request)
 
     def void(self, request: int) -> None:
         """Gives back the reservation of a request that never started; InternalError for any other."""
@@ -118,7 +135,7 @@ class SqliteStore:
     def recover(self) -> list[int]:
         """Forfeits every started request whose owner is gone, and returns them."""
         with self._writing() as connection:
-            dead = requests.dead_requests(connection)
+            dead = requests.dead_requests(connection, in_hand=requests_in_hand(self.path))
             for number in dead:
                 requests.forfeit(connection, number)
         return dead

@@ -93,6 +93,7 @@ requests = Table(
     Column("key", Text, ForeignKey("texts.digest"), nullable=False, unique=True),
     Column("question", Text, ForeignKey("texts.digest"), nullable=False),
     Column("state", Text, nullable=False),
+    Column("private", Integer, CheckConstraint("private IN (0, 1)"), nullable=False),
     Column("settled", Integer, ForeignKey("entries.seq"), unique=True),
     CheckConstraint("state IN ('reserved', 'started', 'settled', 'void', 'forfeited')", name="known_state"),
     CheckConstraint("(state = 'settled') = (settled IS NOT NULL)", name="settled_by_an_entry"),

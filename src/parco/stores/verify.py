@@ -33,9 +33,10 @@ def _check_accounts(connection: Connection, state: State) -> None:
 
 def _check_requests(connection: Connection, state: State) -> None:
     columns = tables.requests.c
-    rows = connection.execute(select(columns.request, columns.state, columns.settled)).all()
-    shown = {row.request: (row.state, row.settled) for row in rows}
-    _require(shown == {number: (one.state, one.settled) for number, one in state.requests.items()}, "the requests")
+    rows = connection.execute(select(columns.request, columns.state, columns.settled, columns.private)).all()
+    shown = {row.request: (row.state, row.settled, bool(row.private)) for row in rows}
+    added_up = {number: (one.state, one.settled, one.reserve.private) for number, one in state.requests.items()}
+    _require(shown == added_up, "the requests")
     settled = [number for number, request in state.requests.items() if request.state == "settled"]
     for number in settled:
         reading.stored(connection, number)
