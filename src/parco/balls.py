@@ -17,7 +17,7 @@ from flint import arb, ctx, fmpq
 
 from parco.errors import InternalError
 
-__all__ = ["arb", "ball", "lower", "precision", "upper"]
+__all__ = ["arb", "ball", "ctx_precision", "lower", "precision", "upper"]
 
 _LOCK = threading.RLock()
 _PRECISION = ctx.prec
@@ -43,6 +43,12 @@ def precision(bits: int) -> Iterator[None]:
             yield
         finally:
             ctx.prec = before
+
+
+def ctx_precision() -> int:
+    """The bits that balls carry now."""
+    bits: int = ctx.prec
+    return bits
 
 
 def ball(value: Fraction | int) -> arb:

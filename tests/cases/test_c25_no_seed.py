@@ -166,21 +166,23 @@ def test_an_ordinary_release_says_that_it_is_private(tmp_path: Path) -> None:
     assert json.loads(json.dumps(release.record()))["receipt"]["private"] is True
 
 
-def test_an_ordinary_session_does_not_serve_an_answer_from_a_tape(tmp_path: Path) -> None:
+def test_releases_from_a_tape_need_a_ledger_of_their_own(tmp_path: Path) -> None:
+    """With one known draw no claim on the account holds, so ordinary releases refuse to stand beside it."""
     contract = open_shop(tmp_path)
-    known = tape_release(TapeSession(contract, tape=TAPE))
+    tape_release(TapeSession(contract, tape=TAPE))
     session = parco.Session(contract)
     assert not session.plan.count(by="month", cost="0.1").repeat
-    try:
-        release = session.count(by="month", cost="0.1")
-    except parco.SharperError:
-        release = session.count(by="month", cost="0.1", fresh=True)
-    assert not release.repeat
-    assert release.receipt.private
-    assert release.receipt.release != known.receipt.release
-    # From now on the private answer is served, and the other session still gets its own.
-    assert session.count(by="month", cost="0.1").receipt == release.receipt
-    assert TapeSession(contract, tape=TAPE).count(by="month", cost="0.1").receipt == known.receipt
+    with pytest.raises(parco.RequestError, match="not private"):
+        session.count(by="month", cost="0.1")
+    for fresh in (False, True):
+        with pytest.raises(parco.RequestError, match="not private"):
+            session.count_units(cost="0.1", fresh=fresh)
+    with pytest.raises(parco.RequestError, match="not private"):
+        session.count(by="month", cost="0.1", key="k", fresh=True)
+    other = open_shop(tmp_path / "private")
+    parco.Session(other).count(cost="0.1")
+    with pytest.raises(parco.RequestError, match="a ledger of their own"):
+        tape_release(TapeSession(other, tape=TAPE))
 
 
 def test_a_tape_that_ends_stops_the_release_and_is_not_wound_back(tmp_path: Path) -> None:

@@ -15,14 +15,14 @@ def test_the_demo_pays_once_and_then_nothing(tmp_path: Path) -> None:
     assert 0 < Decimal(account["spent"]) < Decimal(account["cap"])
     second = parco("demo", "--dir", tmp_path / "demo").stdout
     assert parco_json("budget", "--ledger", ledger)["accounts"] == [account]
-    assert second.count("free: answered from the ledger") == 4
+    assert second.count("free: answered from the ledger") == 5
 
     def tables(shown: str) -> list[str]:
         return [line for line in shown.splitlines() if line.startswith(("│ 199", " 199"))]
 
-    assert len(tables(first)) == 4 * 18
+    assert len(tables(first)) == 2 * 18  # the table and the chart
     assert tables(second) == tables(first)
-    for words in ("Refused: this would be charged", "Lost by the refusal: 0.", "Repeat: True, cost 0", "Pr[S | in]"):
+    for words in ("Refused: this would be charged", "Lost by the refusal: 0.", "and the same figures", "Pr[S | in]"):
         assert words in " ".join(first.split())
 
 

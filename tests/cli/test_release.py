@@ -67,8 +67,12 @@ def test_a_dry_run_spends_nothing_and_tells_what_it_would(tmp_path: Path) -> Non
 def test_what_people_read_says_what_it_cost_and_what_it_means(tmp_path: Path) -> None:
     open_shop(tmp_path)
     shown = parco(*release(tmp_path, "count", "--by", "channel", "--cost", "0.5")).stdout
-    for word in ("web", "phone", "0.5 of pure", "remaining", "Pr[S | in]", "one customer", "noise only"):
-        assert word in " ".join(shown.split()), word
+    bounding = "one customer counts with at most 2 of its rows in a group, in at most 2 of 3 groups"
+    for words in ("web", "phone", "0.5 of pure", "50 % of the budget", "after bounding", bounding, "parco budget"):
+        assert words in " ".join(shown.split()), words
+    said = " ".join(parco("budget", "--ledger", tmp_path / "shop.ledger").stdout.split())
+    for words in ("Pr[S | in]", "one customer", "50.0 %", "finds at most"):
+        assert words in said, words
 
 
 def test_history_tells_signings_releases_and_repeats(tmp_path: Path) -> None:

@@ -99,3 +99,12 @@ def test_a_question_with_a_hundred_thousand_cells(tmp_path: Path) -> None:
     found = run(write(tmp_path / "a.csv", "person,k0,k1,k2\n1,99,99,9\n1,99,99,9\n1,0,0,0\n2,12,34,5\n"), query)
     assert len(found) == 100_000
     assert {cell: amount for cell, amount in enumerate(found) if amount} == {99_999: 2, 0: 1, 12_345: 1}
+
+
+@pytest.mark.parametrize("value", ["-99999999999999999999999999.5", "-99999999999999999999999999.1"])
+def test_a_number_whose_floor_leaves_the_digits_is_dropped_and_raises_nothing(tmp_path: Path, value: str) -> None:
+    """One such row made the whole statement fail: anybody could have seen whether it is there."""
+    data = write(tmp_path / "x.csv", f"unit,x\na,5\nb,{value}\n")
+    assert run(data, total("1", "0", "10", kind="integer")) == [5]
+    keyed = '[columns.x]\ntype = "integer"\nlower = 0\nupper = 10\nkeys = [5]\n'
+    assert run(data, ask(agreed(keyed), "count", by="x")) == [1]

@@ -24,6 +24,8 @@ NAMES = [
     "A_1",
     'a"b',
     "a;--",
+    "a",
+    "a.b",
     "capital-gain",
     "unit",
     "cell",

@@ -269,7 +269,7 @@ def test_options_that_do_not_exist_are_refused_and_cost_nothing(tmp_path: Path) 
     with Session(open_shop(tmp_path)) as session:
         for wrong in ({"cots": "0.1"}, {"where": "items >= 2"}, {"fresh": "no"}, {"key": 5}, {"key": ""}):
             with pytest.raises(parco.RequestError):
-                session.count(**wrong)  # type: ignore[arg-type]
+                session.count(**wrong)
         assert spent(session) == 0
 
 

@@ -15,24 +15,32 @@ _HEAD = """\
 # A parco contract. Write down what you know without looking at this data; `parco check` lists what is still blank.
 format = 1
 name = {name}
-purpose = "{blank}"             # what the statistics are for, in a sentence
-unprotected = "none"            # quantities published exactly, such as ["number of rows"]; they are not protected
+purpose = "{blank}"
+unprotected = "none"
+#   Quantities published exactly, such as ["number of rows"]; they are not protected.
 
 [data]
-name = {name}                   # the account's name: all contracts on this data set share it
+name = {name}
 source = {source}
-version = "1"                   # your label for the state of the data; a new label is a new access
+version = "1"
+#   All contracts on one data set share its account by this name. A new version label is a new access.
 
 [unit]
-column = {unit}                 # whose privacy is protected: all rows with one value here
+column = {unit}
 neighbours = "add-or-remove"
-groups = "{blank}"              # a unit counts in at most this many groups of one question (a whole number)
-rows = "{blank}"                # and with at most this many rows in each group (a whole number)
+groups = "{blank}"
+rows = "{blank}"
+#   Whose privacy is protected: all rows with one value in the column. A unit counts in at most `groups` groups of one
+#   question, with at most `rows` rows in each (whole numbers). Without grouping it counts with `rows` rows in all.
 
 [budget]
-measure = "gdp"                 # or "pure" (then leave out delta)
-epsilon = "{blank}"             # the most that all releases together may cost
-delta = "{blank}"               # such as "1e-6": well below one over the number of units
+measure = "gdp"
+epsilon = "{blank}"
+delta = "{blank}"
+receipt_order = 8
+default_share = "1/20"
+#   The most that all releases together may cost, such as epsilon = "1", delta = "1e-6" (well below one over the number
+#   of units). Other measures: "pure" (no delta), "zcdp", "renyi". A question that names no cost spends default_share.
 """
 
 _FIELDS: dict[Kind, tuple[str, ...]] = {
@@ -62,7 +70,8 @@ def first_contract(path: Path, unit: str) -> str:
     """For every CSV or Parquet file with a column `unit`, returns a contract in TOML, with blanks to fill in."""
     source = read_source(path)
     if source.position(unit) is None:
-        raise DataError(f"the data has no column {unit!r}: --unit names the column that says whose row it is")
+        hint = "; is the file separated by semicolons? parco reads commas" if ";" in "".join(source.names) else ""
+        raise DataError(f"the data has no column {unit!r}: --unit names the column that says whose row it is{hint}")
     name = json.dumps(path.stem, ensure_ascii=False)
     head = _HEAD.format(name=name, source=_text(path.name), unit=_text(unit), blank=BLANK)
     columns = [_column(source, place) for place, name in enumerate(source.names) if place != source.position(unit)]

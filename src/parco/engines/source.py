@@ -72,7 +72,7 @@ def read_source(path: str | Path) -> Source:
         raise DataError(f"the path of a data file must not contain any of {' '.join(sorted(_GLOB))}: rename it")
     try:
         if not file.is_file():
-            raise DataError(f"no data file at {path}: name one with --data, or in the contract's [data] source")
+            raise DataError(f"no data file at {path}")
         with file.open("rb") as stream:
             start = stream.read(4)
     except OSError:
@@ -97,7 +97,7 @@ def header(path: str | Path) -> tuple[str, ...]:
     names = _fields(record)
     if names is None or any(name != name.lstrip() and name.lstrip().startswith('"') for name in names):
         # A quote behind a space is text to some readers and opens a field to others: they would disagree on the rows.
-        raise DataError(f"the header of {path} is not comma-separated names in UTF-8: convert it, or give Parquet")
+        raise DataError(f"{path} is neither Parquet nor CSV whose first line is comma-separated names in UTF-8")
     return tuple(unicodedata.normalize("NFC", name) for name in names)
 
 

@@ -54,6 +54,20 @@ class Answer:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __str__(self) -> str:
+        """The cells as plain text, one line each, in columns."""
+        rows = self.rows()
+        names = [*self.by, "value", "lower", "upper"]
+        table = [names, *([str(row[name]) for name in names] for row in rows)]
+        widths = [max(len(line[place]) for line in table) for place in range(len(names))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if place < len(self.by) else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in table
+        )
+
     def rows(self) -> list[dict[str, str | int]]:
         """A dict a cell: keys, then value, lower and upper as exact decimal text."""
         return [
@@ -85,6 +99,9 @@ class Release(Generic[T]):
     repeat: bool
     cost: Cost
     remaining: Fraction
+
+    def __str__(self) -> str:
+        return str(self.value)
 
     def table(self) -> pa.Table:
         """The answer as an Arrow table; raises RequestError after a `map` to something else."""

@@ -205,7 +205,7 @@ class Session(Questions[Release[Answer]]):
 
     def _check_sharper(self, plan: Plan) -> None:
         """Tells what is stored where it is less sharp than asked; the ledger refuses too, should a race come first."""
-        answers = self._store.answers(plan.question)
+        answers = [stored for stored in self._store.answers(plan.question) if stored.reserve.private == self._private]
         if answers:
             best = min((_mechanism(stored) for stored in answers), key=lambda mechanism: mechanism.scale)
             width = decimal_text(best.half_width(plan.confidence))
@@ -223,7 +223,7 @@ class Session(Questions[Release[Answer]]):
         A function of ledger and question alone.
         """
         mechanism = _mechanism(stored)
-        if mechanism.kind != plan.mechanism.kind:
+        if stored.reserve.private != self._private or mechanism.kind != plan.mechanism.kind:
             return False
         if ask.spend.cost is None and ask.spend.error is None:
             return True
