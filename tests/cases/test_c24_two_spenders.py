@@ -16,7 +16,7 @@ from tests.shop import open_shop
 from .children import answers_of
 
 ONE = 10**15
-ROUNDS, PROCESSES = 4, 8
+ROUNDS, PROCESSES = 3, 8
 
 # One parent, which has nothing open, forks the spenders of every round: they wait for the last byte of a pipe, then all
 # ask at once. Each tells its outcome, and whether its engine ever ran.

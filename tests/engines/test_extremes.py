@@ -38,10 +38,12 @@ def total(lattice: str, lower: str, upper: str, kind: str = "decimal") -> Query:
     ],
 )
 def test_many_rows_at_either_bound(tmp_path: Path, lattice: str, lower: str, upper: str, low: int, high: int) -> None:
-    query, count = total(lattice, lower, upper), 3000
-    for text, steps in (("9e30", high), ("-9e30", low), ("inf", high), (str(2**63), high), (upper, high), (lower, low)):
-        lines = "".join(f"{place % 2},{text}\n" for place in range(count))
-        assert run(write(tmp_path / "a.csv", "person,x\n" + lines), query) == [count * steps]
+    steps = {"9e30": high, "-9e30": low, "inf": high, "-inf": low, str(2**63): high, upper: high, lower: low}
+    keys = f'[columns.k]\ntype = "integer"\nlower = 0\nupper = 0\nkeys = {list(range(len(steps)))}\n'
+    column = f'[columns.x]\ntype = "decimal"\nlattice = "{lattice}"\nlower = "{lower}"\nupper = "{upper}"\n'
+    query = ask(agreed(keys + column, groups=MOST, rows=MOST), "sum", "x", "k")
+    lines = "".join(f"{row % 2},{text},{key}\n" for row in range(1000) for key, text in enumerate(steps))
+    assert run(write(tmp_path / "a.csv", "person,x,k\n" + lines), query) == [1000 * amount for amount in steps.values()]
 
 
 def test_the_values_next_to_a_bound_are_exact(tmp_path: Path) -> None:
@@ -104,7 +106,7 @@ def test_a_question_with_a_hundred_thousand_cells(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["-99999999999999999999999999.5", "-99999999999999999999999999.1"])
 def test_a_number_whose_floor_leaves_the_digits_is_dropped_and_raises_nothing(tmp_path: Path, value: str) -> None:
     """One such row made the whole statement fail: anybody could have seen whether it is there."""
-    data = write(tmp_path / "x.csv", f"unit,x\na,5\nb,{value}\n")
+    data = write(tmp_path / "x.csv", f"person,x\na,5\nb,{value}\n")
     assert run(data, total("1", "0", "10", kind="integer")) == [5]
     keyed = '[columns.x]\ntype = "integer"\nlower = 0\nupper = 10\nkeys = [5]\n'
     assert run(data, ask(agreed(keyed), "count", by="x")) == [1]

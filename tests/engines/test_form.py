@@ -63,8 +63,9 @@ SUM = ask(CONTRACT, "sum", "score", "ward")
     ],
     ids=lambda value: repr(value[:24]) if isinstance(value, bytes) else None,
 )
-@pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=repr)
-def test_an_odd_line_costs_its_own_row_only(tmp_path: Path, line: bytes, south: int, end: bytes) -> None:
+def test_an_odd_line_costs_its_own_row_only(tmp_path: Path, line: bytes, south: int) -> None:
+    # Half of the files have the other line end.
+    end = (b"\n", b"\r\n")[len(line) % 2]
     content = HEAD.rstrip() + end + end.join([*BEFORE, line, *AFTER]) + end
     assert run(write(tmp_path / "a.csv", content), SUM) == [WHOLE, south, 0]
 

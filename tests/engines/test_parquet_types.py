@@ -30,17 +30,15 @@ def test_whole_numbers_of_each_width(tmp_path: Path, kind: pa.DataType) -> None:
     low, high = (0, 2**bits - 1) if str(kind).startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     path = write_parquet(tmp_path / "a.parquet", person=PEOPLE, x=pa.array([low, high, None, 1], kind))
     assert run(path, ask(WIDE, "sum", "x")) == [max(low, -(10**18)) + min(high, 10**18) + 1]
-    path = write_parquet(tmp_path / "b.parquet", person=PEOPLE, x=pa.array([100, 0, None, 0], kind))
-    assert run(path, ask(WIDE, "count", by="x")) == [2, 0, 1]
-    path = write_parquet(tmp_path / "c.parquet", person=PEOPLE, y=pa.array([100, 7, None, 0], kind))
-    assert run(path, ask(WIDE, "sum", "y")) == [10_700]
+    keys, values = pa.array([100, 0, None, 0], kind), pa.array([100, 7, 1, 3], kind)
+    path = write_parquet(tmp_path / "b.parquet", person=PEOPLE, x=keys, y=values)
+    assert run(path, ask(WIDE, "sum", "y", "x")) == [1000, 0, 10_000]
 
 
 @pytest.mark.parametrize("kind", [*SIGNED, *UNSIGNED, pa.string(), pa.large_string(), pa.string_view()], ids=str)
 def test_units_of_each_type(tmp_path: Path, kind: pa.DataType) -> None:
     values = ["1", "1", None, "2"] if "string" in str(kind) else [1, 1, None, 2]
     path = write_parquet(tmp_path / "a.parquet", person=pa.array(values, kind), x=pa.array([5, 5, 5, 5]))
-    assert run(path, ask(WIDE, "count_units")) == [2]
     assert run(path, ask(agreed(groups=1, rows=1), "count")) == [2]
 
 
