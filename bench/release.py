@@ -24,7 +24,7 @@ from rich.progress import track
 from rich.table import Table
 
 from machine import machine
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.engines.duckdb import DuckDBEngine
 from parco.noise.bits import KernelBits
 from parco.noise.draw import draw

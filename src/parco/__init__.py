@@ -7,7 +7,7 @@ with parco.Session(contract, data="purchases.csv", ledger="purchases.ledger") as
     print(s.count(by="month", cost="0.05").table())
 """
 
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.errors import (
     BudgetError,
     BusyError,

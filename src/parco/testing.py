@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.errors import InternalError
 from parco.noise.bits import BitSource
 from parco.session.session import Session

@@ -11,7 +11,7 @@ import mpmath
 import pytest
 
 from parco import BudgetError, Session
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.measure import Measure, decimal_text, units_ceil
 from parco.mechanisms.mechanism import TwoSidedGeometric
 from parco.privacy.sensitivity import Sensitivity

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 import parco
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.errors import ContractError, QuestionError, RequestError
 from parco.measure import Measure
 from parco.mechanisms import design

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.engines.duckdb import DuckDBEngine
 from parco.queries.query import Query
 from parco.session.signing import sign

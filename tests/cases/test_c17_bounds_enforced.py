@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.engines.duckdb import DuckDBEngine
 from parco.mechanisms.mechanism import TwoSidedGeometric
 from parco.privacy.sensitivity import Sensitivity

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from parco.contract import parse_document
+from parco.contract.document import parse_document
 from tests.cli.run import parco
 from tests.shop import contract_text, write_csv
 

@@ -118,9 +118,8 @@ def test_each_refusal_has_its_exit_code_and_one_line(tmp_path: Path) -> None:
 
 
 def test_an_internal_error_shows_no_text_of_its_own(tmp_path: Path) -> None:
-    before = (
-        "import parco.contract\ndef fail(*_): raise RuntimeError('4711-secret')\nparco.contract.Contract.read = fail"
-    )
+    fail = "def fail(*_): raise RuntimeError('4711-secret')"
+    before = f"import parco.contract.contract as c\n{fail}\nc.Contract.read = fail"
     done = parco("check", tmp_path / "contract.toml", before=before, code=70)
     assert "4711" not in done.stdout + done.stderr
     assert "RuntimeError" in done.stderr

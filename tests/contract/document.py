@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parco.contract import Contract
+from parco.contract.contract import Contract
 
 __all__ = ["DOCUMENT", "changed", "parse"]
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from parco.contract import CELLS_MAX, Contract
+from parco.contract.contract import Contract
+from parco.contract.fields import CELLS_MAX
 from parco.errors import ContractError, RequestError
 
 from .document import DOCUMENT, changed, parse
@@ -266,7 +267,7 @@ def test_keys_equal_in_nfc_are_one_key() -> None:
 
 def test_there_are_no_more_keys_than_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     assert CELLS_MAX == 1_000_000
-    monkeypatch.setattr("parco.contract.CELLS_MAX", 3)
+    monkeypatch.setattr("parco.contract.fields.CELLS_MAX", 3)
     parse(('["north", "south"]', '["a", "b", "c"]'))
     (fault,) = faults(changed(('["north", "south"]', '["a", "b", "c", "d"]')))
     assert fault == "columns.ward: declare between 1 and 3 keys"

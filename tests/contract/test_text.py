@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from parco.contract import Contract, blanks, parse_document
+from parco.contract.contract import Contract
+from parco.contract.document import blanks, parse_document
 from parco.errors import ContractError, VerificationError
 
 from .document import DOCUMENT, changed, parse

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.engines.duckdb import DuckDBEngine
 from parco.queries.query import Query
 from tests.shop import contract_text

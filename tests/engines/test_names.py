@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from parco.contract import Contract
+from parco.contract.contract import Contract
 
 from .build import agreed, ask, run, write
 

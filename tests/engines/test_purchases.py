@@ -15,7 +15,7 @@ import pytest
 
 import parco.cli
 from parco.cli.demo import _purchases
-from parco.contract import Contract
+from parco.contract.contract import Contract
 
 from . import reference
 from .build import SECRET, ask, run, write, write_parquet

@@ -48,6 +48,10 @@ DECIMALS: list[tuple[str, str | None]] = [
     ("9" * 400, "100"),
     ("0." + "9" * 60, "1"),
     ("2." + "0" * 60 + "1", "2"),
+    # Too many digits before the point to be read; the two that lie beyond a bound are clamped all the same.
+    ("1" + "0" * 27 + "e-26", None),
+    ("1" + "0" * 27 + "e-20", "100"),
+    ("1" + "0" * 27 + "e-400", "1"),
     ("inf", "100"),
     ("+inf", "100"),
     ("-inf", "1"),

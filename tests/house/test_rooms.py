@@ -38,7 +38,7 @@ def test_the_rooms_are_in_order(copy: Path) -> None:
         ("engines/sql.py", "parco.ledger.entries"),
         ("stores/sqlite.py", "parco.queries.query"),
         ("noise/draw.py", "parco.privacy.gaussian"),
-        ("contract.py", "parco.queries.query"),
+        ("contract/contract.py", "parco.queries.query"),
         ("ledger/accounts.py", "sqlalchemy"),
         ("cli/show.py", "parco"),
         ("session/session.py", "parco.cli.show"),

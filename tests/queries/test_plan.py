@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.errors import QuestionError, RequestError
 from parco.measure import Measure
 from parco.queries.plan import CONFIDENCE, Plan, Spend

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.errors import QuestionError
 from parco.queries.query import Query
 from tests.contract.document import parse

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.errors import QuestionError, RequestError
 from parco.privacy.sensitivity import Sensitivity
 from parco.queries.query import Query

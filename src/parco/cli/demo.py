@@ -19,7 +19,7 @@ from rich.console import Console
 
 from parco.cli import show
 from parco.cli.progress import progress_after_a_second
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.errors import BudgetError, RequestError, StorageError
 from parco.measure import COST_UNIT, decimal_text
 from parco.session.receipt import claims_to_date

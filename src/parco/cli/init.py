@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from parco.contract import BLANK
+from parco.contract.document import BLANK
 from parco.engines.source import Kind, Source, read_source
 from parco.errors import DataError
 

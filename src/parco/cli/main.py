@@ -14,7 +14,7 @@ from rich.console import Console
 
 from parco.cli import show
 from parco.cli.progress import progress_after_a_second
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.errors import InternalError, ParcoError
 from parco.session.session import How
 

@@ -16,7 +16,7 @@ from rich.console import Console, OverflowMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text, exact_text
 from parco.privacy.claim import Claim
 from parco.session.release import Answer, Release

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.engines.batches import column_name, record_batches
 from parco.engines.source import Kind, Source, check, read_source, used_columns
 from parco.engines.sql import StoredColumn, statement

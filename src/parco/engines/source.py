@@ -15,7 +15,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from parco.contract import Contract, DateColumn, DecimalColumn, IntegerColumn, TextColumn
+from parco.contract.columns import DateColumn, DecimalColumn, IntegerColumn, TextColumn
+from parco.contract.contract import Contract
 from parco.errors import DataError
 
 __all__ = ["Kind", "Source", "check", "header", "read_source", "used_columns"]

@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from sqlglot import exp, parse_one
 
-from parco.contract import IntegerColumn
+from parco.contract.columns import IntegerColumn
 from parco.engines.source import Kind
 from parco.measure import decimal_text
 from parco.queries.query import Query, Statistic
@@ -40,12 +40,14 @@ _WHOLE = f"CASE WHEN {_IS_WHOLE} THEN TRY_CAST({_READ} AS BIGINT) END"
 # Adding half a step and dividing whole numbers rounds halves upwards, the same on every engine.
 _CLAMPED = f"LEAST(GREATEST({_READ}, :low), :high) - :low"
 _OFFSET = f"(CAST(FLOOR({_CLAMPED}) AS HUGEINT) * :unit + CAST(({_CLAMPED} - FLOOR({_CLAMPED})) * :unit AS HUGEINT))"
-# What DECIMAL cannot hold and DOUBLE can lies beyond any bound (10^18), infinities included: it is clamped.
+# What DECIMAL cannot hold and DOUBLE can is clamped where it lies beyond a bound, infinities included. What then lies
+# between the bounds was written with too many digits before its point (10^27 times 1e-26): it does not parse.
 _EXACT_STEPS = (
     f"CASE WHEN NOT {_READ} IS NULL THEN"
     f" CASE WHEN :valid THEN CAST(:low_steps + (2 * {_OFFSET} + :width) // (2 * :width) AS BIGINT) END"
     " WHEN TRY_CAST(:x AS DOUBLE) IS NULL OR ISNAN(TRY_CAST(:x AS DOUBLE)) THEN NULL"
-    " WHEN TRY_CAST(:x AS DOUBLE) > 0 THEN :high_steps ELSE :low_steps END"
+    " WHEN TRY_CAST(:x AS DOUBLE) >= CAST(:high AS DOUBLE) THEN :high_steps"
+    " WHEN TRY_CAST(:x AS DOUBLE) <= CAST(:low AS DOUBLE) THEN :low_steps END"
 )
 _DOUBLE_STEPS = (
     "CASE WHEN :x IS NULL OR ISNAN(:x) THEN NULL ELSE"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.errors import QuestionError
 from parco.measure import COST_UNIT, Cost, Exactable, decimal_text, exact, exact_text, units_floor
 from parco.mechanisms import design

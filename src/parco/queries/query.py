@@ -12,7 +12,8 @@ from fractions import Fraction
 from typing import Literal
 
 from parco import canonical
-from parco.contract import CELLS_MAX, Contract
+from parco.contract.contract import Contract
+from parco.contract.fields import CELLS_MAX
 from parco.errors import QuestionError
 
 __all__ = ["Query", "Statistic"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from parco.contract import Contract
+from parco.contract.contract import Contract
 from parco.measure import COST_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
 from parco.mechanisms.mechanism import Mechanism
 from parco.privacy import claim, expost

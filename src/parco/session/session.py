@@ -25,7 +25,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar, Unpack
 
 from parco import canonical
-from parco.contract import Contract, label
+from parco.contract.contract import Contract
+from parco.contract.fields import label
 from parco.errors import BusyError, ContractChangedError, ForfeitedError, QuestionError, RequestError, SharperError
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from parco.contract import Contract, label
+from parco.contract.contract import Contract
+from parco.contract.fields import label
 from parco.session.session import default_actor, default_ledger
 
 if TYPE_CHECKING:

@@ -1,0 +1,172 @@
+"""The contract: whom it protects, what they may contribute, which columns, keys and budget there are.
+
+A contract is a TOML document. Every field that enters a proof is written down in it; nothing is ever read off the
+data. It answers which bounds hold for a column or a grouping, and knows no query. Numbers are exact: write them as
+decimal text ("0.05"), as p/q text ("1/3") or as plain TOML numbers, which are taken by their decimal text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
+
+from parco import canonical
+from parco.contract.budget import Budget
+from parco.contract.columns import Bins, Column, DateColumn, DecimalColumn, IntegerColumn, NumericColumn, TextColumn
+from parco.contract.document import blanks, faults, parse_document
+from parco.contract.fields import Count, Name, Part, check_distinct, distinct_names, whole
+from parco.errors import ContractError
+from parco.measure import exact_text
+
+__all__ = ["Contract", "Data", "Unit"]
+
+
+_READ_ONLY, _AS_DICT = AfterValidator(MappingProxyType), PlainSerializer(dict)
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+class Data(Part):
+    """The data set: its name is the account's, `version` labels its state and is declared, never computed."""
+
+    name: Name
+    source: str | None = None
+    version: Name = "1"
+
+
+class Unit(Part):
+    """Whom the contract protects, and the most that one of them may contribute."""
+
+    column: Name
+    neighbours: Literal["add-or-remove"]
+    groups: Count
+    """A unit counts in at most this many groups of one question."""
+    rows: Count
+    """A unit counts with at most this many rows in each group."""
+
+
+class Contract(Part):
+    """Everything a guarantee depends on. Read one with `Contract.read(path)`."""
+
+    format: Annotated[Literal[1], BeforeValidator(whole)]
+    name: Name
+    purpose: Name
+    unprotected: Literal["none"] | Annotated[tuple[Name, ...], Field(min_length=1)]
+    data: Data
+    unit: Unit
+    budget: Budget
+    # Read-only: a column changed after signing would be released under a receipt that says otherwise.
+    columns: Annotated[Mapping[Name, Column], BeforeValidator(distinct_names), _READ_ONLY, _AS_DICT] = Field(
+        default_factory=_nothing
+    )
+    bins: Annotated[Mapping[Name, Bins], BeforeValidator(distinct_names), _READ_ONLY, _AS_DICT] = Field(
+        default_factory=_nothing
+    )
+    _folder: Path = PrivateAttr(default_factory=Path.cwd)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Contract:
+        """For every readable contract file, returns its contract, or raises ContractError with every fault in it."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise ContractError(f"cannot read a contract from {path}: give a TOML file in UTF-8") from None
+        contract = cls.parse(text, name=str(path))
+        contract._folder = Path(path).absolute().parent
+        return contract
+
+    @classmethod
+    def parse(cls, text: str, *, name: str = "contract") -> Contract:
+        """The same for the text of a contract; `name` is how messages call it."""
+        document = parse_document(text, name=name)
+        if blank := blanks(document):
+            raise ContractError(f"{name}: still to fill in: {', '.join(blank)}", blanks=blank)
+        return cls._of(document, name)
+
+    @classmethod
+    def from_text(cls, text: str) -> Contract:
+        """The contract whose canonical text this is, as a ledger keeps it."""
+        return cls._of(canonical.decode(text.encode()), "the signed contract")
+
+    @classmethod
+    def _of(cls, document: dict[str, object], name: str) -> Contract:
+        try:
+            return cls.model_validate(document)
+        except ValidationError as error:
+            found = faults(error)
+            lines = "".join(f"\n  {fault}" for fault in found)
+            raise ContractError(f"{name} is not a valid contract:{lines}", faults=found) from None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        check_distinct([self.unit.column, *self.columns, *self.bins], "the unit, a column or bins")
+        for name, bins in self.bins.items():
+            if not isinstance(self.columns.get(bins.column), DateColumn):
+                raise ValueError(f"bins.{name}: {bins.column} is not declared as a column of type date")
+        return self
+
+    @property
+    def folder(self) -> Path:
+        """Where the contract was read: relative paths in it, and its ledger, are beside it."""
+        return self._folder
+
+    @property
+    def source_path(self) -> Path | None:
+        """The contract's own source, or None where it names none."""
+        return None if self.data.source is None else self.folder / self.data.source
+
+    @property
+    def text(self) -> str:
+        """The contract in canonical form: what is signed. Two files that say the same have the same text."""
+        return canonical.encode(self._document()).decode()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical text."""
+        return canonical.digest(self._document())
+
+    def _document(self) -> dict[str, object]:
+        return self.model_dump(mode="json", exclude_none=True, by_alias=True)
+
+    @property
+    def terms(self) -> str:
+        """What all contracts on one data set must share, in canonical form.
+
+        Receipt order and deltas among them: chosen after seeing answers, they would make realised claims false.
+        """
+        unit, budget = self.unit, self.budget
+        deltas = {name: exact_text(getattr(budget, name)) for name in ("delta", "delta_mechanisms", "receipt_order")}
+        return canonical.encode(
+            {"measure": str(budget.measure), "neighbours": unit.neighbours, "unit": unit.column, **deltas}
+        ).decode()
+
+    def numeric(self, column: str) -> NumericColumn | None:
+        """The declaration of a column that can be summed, or None."""
+        declared = self.columns.get(column)
+        return declared if isinstance(declared, IntegerColumn | DecimalColumn) else None
+
+    @property
+    def groupings(self) -> tuple[str, ...]:
+        """All names that have declared keys: bins first, then columns."""
+        return tuple(name for name in (*self.bins, *self.columns) if self.keys(name) is not None)
+
+    def keys(self, grouping: str) -> tuple[str, ...] | tuple[int, ...] | None:
+        """The declared keys of a column or of bins, in the contract's order, or None where there are none."""
+        if grouping in self.bins:
+            return self.bins[grouping].keys
+        declared = self.columns.get(grouping)
+        return declared.keys if isinstance(declared, TextColumn | IntegerColumn) else None
