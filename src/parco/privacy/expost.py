@@ -12,6 +12,7 @@ from fractions import Fraction
 from parco.balls import arb, ball, precision, upper
 from parco.errors import RequestError
 from parco.measure import Measure
+from parco.privacy import renyi
 
 __all__ = ["bound_at_order", "hockey_stick_epsilon_upper", "probabilistic_epsilon_upper"]
 
@@ -40,12 +41,7 @@ def hockey_stick_epsilon_upper(bound: Fraction, *, order: Fraction, delta: Fract
     bound. Survives post-processing. Source: the conversion of Canonne, Kamath & Steinke 2020 (proposition 12) against
     e^bound Q.
     """
-    _check(bound, order, delta)
-    with precision(_BITS):
-        alpha = ball(order)
-        slack = _slack(order, delta) + (1 - 1 / alpha).log() - alpha.log() / (alpha - 1)
-        # A negative epsilon may always be raised to zero.
-        return max(upper(ball(bound) + slack), Fraction(0))
+    return renyi.epsilon_at_order_upper(bound, order=order, delta=delta)
 
 
 def probabilistic_epsilon_upper(bound: Fraction, *, order: Fraction, delta: Fraction) -> Fraction:

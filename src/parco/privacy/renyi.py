@@ -17,7 +17,7 @@ from fractions import Fraction
 from parco.balls import arb, ball, lower, precision, upper
 from parco.errors import RequestError
 
-__all__ = ["epsilon_at_order_upper", "epsilon_upper", "order_budget_lower", "rho_lower", "slack_ball"]
+__all__ = ["epsilon_at_order_upper", "epsilon_upper", "order_budget_lower", "rho_lower"]
 
 _BITS = 256
 _SEARCH_STEPS = 200
@@ -34,7 +34,7 @@ def epsilon_at_order_upper(bound: Fraction, *, order: Fraction, delta: Fraction)
     _check(bound, delta)
     _check_order(order)
     with precision(_BITS):
-        return max(upper(ball(bound) + slack_ball(order, delta)), Fraction(0))
+        return max(upper(ball(bound) + _slack(order, delta)), Fraction(0))
 
 
 def epsilon_upper(rho: Fraction, delta: Fraction) -> Fraction:
@@ -69,10 +69,10 @@ def order_budget_lower(epsilon: Fraction, *, order: Fraction, delta: Fraction) -
     _check(epsilon, delta)
     _check_order(order)
     with precision(_BITS):
-        return max(lower(ball(epsilon) - slack_ball(order, delta)), Fraction(0))
+        return max(lower(ball(epsilon) - _slack(order, delta)), Fraction(0))
 
 
-def slack_ball(order: Fraction, delta: Fraction) -> arb:
+def _slack(order: Fraction, delta: Fraction) -> arb:
     """What the improved conversion adds to a Renyi bound, as a ball of the current precision; may be negative."""
     alpha = ball(order)
     return ball(1 / delta).log() / (alpha - 1) + (1 - 1 / alpha).log() - alpha.log() / (alpha - 1)
