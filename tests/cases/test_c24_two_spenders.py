@@ -109,7 +109,7 @@ def test_three_of_eight_processes_spend_and_five_never_touch_the_data(tmp_path: 
 
 
 def test_a_spender_that_dies_costs_its_reservation_and_no_more(tmp_path: Path) -> None:
-    rounds = answers_of(RACE, tmp_path, 2, PROCESSES - 1, "0.3", "yes")
+    rounds = answers_of(RACE, tmp_path, 1, PROCESSES - 1, "0.3", "yes")
     for number, (dead, *told) in enumerate(rounds):
         assert dead == ["killed", 9, 0]
         assert sorted(told) == [["refused", "0.3", 0]] * 5 + [["won", "0.3", 1]] * 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -90,3 +92,28 @@ def test_a_wrong_unit_is_refused(tmp_path: Path) -> None:
     refused = parco("init", tmp_path / "purchases.csv", "--unit", "person", code=2)
     assert "--unit" in refused.stderr
     assert not any(value in refused.stderr for value in VALUES)
+
+
+def test_check_prices_questions_and_says_what_bounding_takes(tmp_path: Path) -> None:
+    (tmp_path / "contract.toml").write_text(contract_text(budget='epsilon = "1"\ndelta = "1e-6"'))
+    shown = " ".join(parco("check", tmp_path / "contract.toml").stdout.split())
+    for words in (
+        "would cost",
+        "sum dollars by month",
+        "loses weight, never protection",
+        "receipt_order 8",
+        "finds at most",
+    ):
+        assert words in shown, words
+
+
+def test_the_schema_accepts_what_the_contract_accepts() -> None:
+    schema = json.loads(parco("schema").stdout)
+    assert schema["additionalProperties"] is False
+    assert set(schema["required"]) >= {"format", "name", "purpose", "unprotected", "data", "unit", "budget"}
+    assert schema["$defs"]["Unit"]["properties"]["groups"]["minimum"] == 1
+    number = schema["$defs"]["Budget"]["properties"]["default_share"]
+    pattern = next(option["pattern"] for option in number["anyOf"] if "pattern" in option)
+    for text in ("0.05", "1/3", "1e-6", "-2.5"):
+        assert re.match(pattern, text)
+    assert not re.match(pattern, "five")

@@ -126,7 +126,7 @@ def test_an_internal_error_shows_no_text_of_its_own(tmp_path: Path) -> None:
 
 
 def test_every_command_helps_with_an_example() -> None:
-    for command in ("init", "check", "sign", "release", "budget", "history", "demo"):
+    for command in ("init", "check", "schema", "sign", "release", "budget", "history", "demo"):
         shown = parco(command, "--help").stdout
         assert "Example" in shown, command
         assert f"parco {command}" in " ".join(shown.split())

@@ -28,12 +28,8 @@ NAMES = [
     "a.b",
     "capital-gain",
     "unit",
-    "value",
     "c0",
-    "key",
-    ":x",
     "\\",
-    "x\u200by",
 ]
 
 

@@ -75,18 +75,28 @@ def check(
     contract: ContractPath,
     data: Annotated[Path | None, typer.Option("--data", help="Also check the names and types of this file.")] = None,
 ) -> None:
-    """Check a contract, list its blanks and faults, and say what it promises. Costs nothing, reads no values."""
+    """Check a contract: list its blanks and faults, say what it promises, what it takes and what questions would cost.
+
+    From the contract alone; with data at hand, its names and types are checked too. Costs nothing, reads no values.
+    """
     from parco.engines.source import check as check_source
     from parco.engines.source import read_source
 
     agreed = Contract.read(contract)
     _OUT.print(show.contract_table(agreed))
+    show.show_consequences(_OUT, agreed)
     source = data if data is not None else agreed.source_path
     if data is not None or (source is not None and source.exists()):
         check_source(agreed, read_source(str(source)), list(agreed.columns))
         _OUT.print(show.plain(f"The names and types of {source} fit the contract."))
     else:
         _OUT.print("No data file was checked: the contract names none, or it is not here.")
+
+
+@app.command(epilog="Example:  `parco schema > parco-contract.schema.json`")
+def schema() -> None:
+    """Print the JSON Schema of contracts, for editors that complete and check TOML."""
+    _print_json(Contract.model_json_schema(by_alias=True))
 
 
 @app.command(epilog="Example:  `parco sign contract.toml --ledger purchases.ledger --actor ana`")

@@ -19,6 +19,7 @@ from rich.text import Text
 from parco.contract.contract import Contract
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text, exact_text
 from parco.privacy.claim import Claim
+from parco.queries import consequences
 from parco.session.release import Answer, Release
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
     "plain",
     "plain_lines",
     "show_claims",
+    "show_consequences",
     "show_release",
     "side_by_side",
 ]
@@ -112,6 +114,24 @@ def show_release(console: Console, release: Release[Answer]) -> None:
     if release.repeat:
         console.print(f"Served from the ledger: this access cost 0; {decimal_text(release.remaining)} remain now.")
     console.print("What may be claimed of all releases to date: parco budget")
+
+
+def show_consequences(console: Console, contract: Contract) -> None:
+    """What a contract leads to, before anything is signed."""
+    for words in consequences.in_words(contract):
+        console.print(plain(words))
+    whole = consequences.cap_claim(contract)
+    console.print(plain(whole.in_words()))
+    order, own = consequences.best_order(contract), contract.budget.receipt_order
+    if order is not None and not order / 2 <= own <= order * 2:
+        console.print(f"At receipt_order {exact_text(own)} receipts claim little; {order} suits a budget of this size.")
+    table = Table(box=SIMPLE, pad_edge=False)
+    for name in ("a question such as", "would cost", "within"):
+        table.add_column(name, justify="left" if name.startswith("a ") else "right", overflow="fold")
+    for plan in consequences.sample_plans(contract):
+        table.add_row(plain(plan.query), plain(plan.cost), f"± {decimal_text(plan.half_width)}")
+    console.print(table)
+    console.print("Within: the half-width of each cell's 95 % interval. Ask for another accuracy with --error.")
 
 
 def show_claims(console: Console, claims: Sequence[Claim]) -> None:

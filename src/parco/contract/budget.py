@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from parco.contract.fields import Exact, Part
-from parco.measure import Measure, delta_units_floor, units_floor
+from parco.measure import Cost, Measure, delta_units_floor, units_floor
 from parco.privacy import conversion
 
 __all__ = ["Budget"]
@@ -103,6 +103,11 @@ class Budget(Part):
         if self.epsilon is not None:
             return units_floor(conversion.amount_lower(self.measure, self.epsilon, self.delta_for_conversion))
         return units_floor(self.rho or self.epsilon_at_order or Fraction(0))
+
+    @property
+    def cap(self) -> Cost:
+        """The cap as an exact amount of the measure."""
+        return Cost(self.cap_units)
 
     @property
     def delta_cap_units(self) -> int:

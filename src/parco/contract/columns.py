@@ -6,7 +6,7 @@ import datetime
 from fractions import Fraction
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
 from parco.contract.fields import Exact, Name, Part, check_keys, plain
 
@@ -102,7 +102,9 @@ def _month_text(value: int) -> str:
     return f"{value // 12:04d}-{value % 12 + 1:02d}"
 
 
-Month = Annotated[int, BeforeValidator(_month), PlainSerializer(_month_text)]
+_MONTH_SCHEMA = {"type": "string", "pattern": r"^\d{4}-\d{2}$", "description": 'A month, such as "1997-01"'}
+
+Month = Annotated[int, BeforeValidator(_month), PlainSerializer(_month_text), WithJsonSchema(_MONTH_SCHEMA)]
 
 
 class Bins(Part):

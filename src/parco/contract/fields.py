@@ -7,7 +7,7 @@ from collections import Counter
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 from parco.errors import RequestError
 from parco.measure import exact, exact_text
@@ -72,7 +72,12 @@ def distinct_names(table: object) -> object:
     return table
 
 
-Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(exact_text)]
+_NUMBER_SCHEMA = {
+    "description": 'An exact number: a plain number, decimal text such as "0.05", or p/q text such as "1/3"',
+    "anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[+-]?[0-9.]+([eE][+-]?\d+)?(/[0-9.]+)?$"}],
+}
+
+Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(exact_text), WithJsonSchema(_NUMBER_SCHEMA)]
 Name = Annotated[str, Field(min_length=1, max_length=_NAME_LENGTH_MAX), AfterValidator(plain)]
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 
@@ -80,7 +85,13 @@ Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 class Part(BaseModel):
     """A table of the document: frozen, and an unknown key in it is refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        arbitrary_types_allowed=True,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+    )
 
 
 def check_keys(keys: tuple[str, ...] | tuple[int, ...] | None) -> None:
