@@ -26,8 +26,8 @@ def in_words(contract: Contract) -> list[str]:
     unit, budget = contract.unit, contract.budget
     heavy = (
         f"A {unit.column} with more than {unit.groups} groups in a question, or more than {unit.rows} rows in one of "
-        "them, counts with that many, chosen by a keyed hash: it loses weight, never protection. Totals are then too low; "
-        "the interval does not cover that."
+        "them, counts with that many, chosen by a keyed hash: it loses weight, never protection. Totals are then too "
+        "low; the interval does not cover that."
     )
     alone = (
         f"Without grouping there is one group, so a {unit.column} counts with at most {unit.rows} rows in all."
