@@ -355,3 +355,24 @@ def test_a_ledger_is_for_its_owner_only(tmp_path: Path) -> None:
     Session(contract).count(cost="0.1")
     modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob("shop.ledger*")}
     assert modes == {"shop.ledger": 0o600, "shop.ledger.repeats": 0o600}
+
+
+def test_two_tables_of_one_data_set_share_the_account_and_not_the_answers(tmp_path: Path) -> None:
+    """Contracts that differ in their table alone would otherwise ask one question of two files."""
+    open_shop(tmp_path)
+    text = (tmp_path / "contract.toml").read_text()
+    for table, rows in (("sales", ROWS), ("returns", ROWS[:1])):
+        write_csv(tmp_path / f"{table}.csv", rows)
+        named = text.replace('name = "shop"', f'name = "{table}"', 1).replace(
+            'source = "purchases.csv"', f'source = "{table}.csv"\ntable = "{table}"'
+        )
+        (tmp_path / f"{table}.toml").write_text(named)
+        parco.sign(parco.Contract.read(tmp_path / f"{table}.toml"))
+    sales, returns = (Session(parco.Contract.read(tmp_path / f"{table}.toml")) for table in ("sales", "returns"))
+    first = sales.count_units(cost="0.4")
+    second = returns.count_units(cost="0.4")
+    assert not second.repeat
+    assert second.receipt.release != first.receipt.release
+    assert second.remaining == Fraction(2, 10)
+    with pytest.raises(parco.BudgetError):
+        returns.count_units(cost="0.3", fresh=True)

@@ -46,6 +46,8 @@ class Data(Part):
     name: Name
     source: str | None = None
     version: Name = "1"
+    table: Name | None = None
+    """Which table of the data set this contract reads, where it has several with the same unit."""
 
 
 class Unit(Part):

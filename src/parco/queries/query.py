@@ -103,6 +103,8 @@ class Query:
             "limits": limits,
             "rules": {"infinity": "clamp", "nan": "drop", "null": "drop", "unparsed": "drop"},
         }
+        if contract.data.table is not None:
+            record["table"] = contract.data.table
         return canonical.encode(record).decode()
 
     @property
