@@ -179,10 +179,13 @@ def significant_text(value: Fraction, digits: int, *, up: bool) -> str:
 
 
 def _decimal(text: str, name: str) -> Fraction:
-    if not _DECIMAL.fullmatch(text):
+    found = _DECIMAL.fullmatch(text)
+    if found is None:
         raise RequestError(f'{name}: {text!r} is no finite number; write it as text such as "0.05" or "1/3"')
-    number = Decimal(text)
-    if number and abs(number.adjusted()) > _EXPONENT_MAX:
+    # The exponent as written comes first: Decimal itself raises on one of twenty digits.
+    written = int(found[2][1:]) if found[2] else 0
+    number = Decimal(text) if abs(written) <= _EXPONENT_MAX + _TEXT_LENGTH_MAX else None
+    if number is None or (number and abs(number.adjusted()) > _EXPONENT_MAX):
         raise RequestError(f"{name}: exponents beyond {_EXPONENT_MAX} are refused")
     return Fraction(number)
 
