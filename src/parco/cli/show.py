@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -139,7 +139,7 @@ def account_records(accounts: Iterable[AccountRow]) -> list[dict[str, str]]:
     """Accounts as `parco budget --json` prints them: exact decimal text."""
     return [
         {
-            "account": row.name,
+            "account": row.title,
             "measure": str(row.measure),
             "cap": _cost(row.cap),
             "spent": _cost(row.spent),
@@ -183,6 +183,8 @@ def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> l
             "scale": None if row.mechanism is None else str(row.mechanism.scale),
             "cells": row.cells,
             "repeats": repeats.get(row.seq, 0),
+            **({"reason": row.reason} if row.state in ("revise", "cap") else {}),
+            **({"caps": {str(one.account): _cost(one.cap) for one in row.caps}} if row.caps else {}),
         }
         for row in history
     ]
@@ -244,11 +246,17 @@ def contract_table(contract: Contract) -> Table:
             ", ".join(f"{name} ({_many(len(contract.keys(name) or ()), 'group')})" for name in contract.groupings)
             or "nothing",
         ),
+        *([] if contract.parts is None else [("parts", _parts(contract.parts))]),
         ("digest", contract.digest),
     ]
     for name, value in lines:
         table.add_row(name, plain(value))
     return table
+
+
+def _parts(parts: Mapping[str, Fraction]) -> str:
+    shares = ", ".join(f"{name} {exact_text(parts[name])}" for name in parts)
+    return f"{shares} of the units, by a secret coin; each part has the whole budget"
 
 
 def _many(count: int, thing: str) -> str:
@@ -270,11 +278,21 @@ def _what(record: dict[str, object]) -> str:
     question = record["question"]
     if record["state"] == "open":
         return f"sign {record['contract']}"
+    if record["state"] in ("revise", "cap"):
+        return _act(record)
     if not isinstance(question, dict):
         return "(erased)"
     column = f" {question['column']['name']}" if question["column"] else ""
     by = ", ".join(group["name"] for group in question["by"])
-    return f"{question['statistic']}{column}{f' by {by}' if by else ''}, v. {question['version']}"
+    part = f" in part {question['part']['name']}" if "part" in question else ""
+    return f"{question['statistic']}{column}{f' by {by}' if by else ''}{part}, v. {question['version']}"
+
+
+def _act(record: dict[str, object]) -> str:
+    caps, reason = record.get("caps"), record["reason"] or "(erased)"
+    if not isinstance(caps, dict):
+        return f"revise {record['contract']}: {reason}"
+    return f"cap {', '.join(dict.fromkeys(caps.values()))}: {reason}"
 
 
 def _amount(value: Fraction, places: int) -> str:

@@ -25,8 +25,9 @@ from pydantic import (
 from parco import canonical
 from parco.contract.budget import Budget
 from parco.contract.columns import Bins, Column, DateColumn, DecimalColumn, IntegerColumn, NumericColumn, TextColumn
+from parco.contract.division import WHOLE, check_parts, part_names
 from parco.contract.document import blanks, faults, parse_document
-from parco.contract.fields import Count, Name, Part, check_distinct, distinct_names, whole
+from parco.contract.fields import Count, Exact, Name, Part, check_distinct, distinct_names, whole
 from parco.errors import ContractError
 from parco.measure import exact_text
 
@@ -76,6 +77,8 @@ class Contract(Part):
     bins: Annotated[Mapping[Name, Bins], BeforeValidator(distinct_names), _READ_ONLY, _AS_DICT] = Field(
         default_factory=_nothing
     )
+    parts: Annotated[Mapping[Name, Exact], BeforeValidator(distinct_names), _READ_ONLY, _AS_DICT] | None = None
+    """The share of the units in each part; each part has an account of its own."""
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
 
     @classmethod
@@ -117,6 +120,7 @@ class Contract(Part):
         for name, bins in self.bins.items():
             if not isinstance(self.columns.get(bins.column), DateColumn):
                 raise ValueError(f"bins.{name}: {bins.column} is not declared as a column of type date")
+        check_parts(self.parts, neighbours=self.unit.neighbours)
         return self
 
     @property
@@ -149,10 +153,16 @@ class Contract(Part):
         Receipt order and deltas among them: chosen after seeing answers, they would make realised claims false.
         """
         unit, budget = self.unit, self.budget
+        division = {} if self.parts is None else {"parts": {part: exact_text(self.parts[part]) for part in self.parts}}
         deltas = {name: exact_text(getattr(budget, name)) for name in ("delta", "delta_mechanisms", "receipt_order")}
         return canonical.encode(
-            {"measure": str(budget.measure), "neighbours": unit.neighbours, "unit": unit.column, **deltas}
+            {"measure": str(budget.measure), "neighbours": unit.neighbours, "unit": unit.column, **deltas, **division}
         ).decode()
+
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        """The labels of the data set's accounts: one for the whole, or one for each part."""
+        return (WHOLE,) if self.parts is None else part_names(self.parts)
 
     def numeric(self, column: str) -> NumericColumn | None:
         """The declaration of a column that can be summed, or None."""

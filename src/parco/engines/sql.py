@@ -21,6 +21,7 @@ from fractions import Fraction
 from sqlglot import exp, parse_one
 
 from parco.contract.columns import IntegerColumn
+from parco.engines.parts import in_part
 from parco.engines.source import Kind
 from parco.measure import decimal_text
 from parco.queries.query import Query, Statistic
@@ -81,7 +82,7 @@ def statement(query: Query, columns: dict[str, StoredColumn], *, relation: exp.E
     `columns` maps the unit and each stored column the question uses; `relation` is what FROM names. A cell without
     rows is absent from the result: the caller, who knows the declared keys, puts its zero.
     """
-    tables = {"source_rows": _source_rows(query, columns, relation)}
+    tables = {"source_rows": _source_rows(query, columns, relation, secret=secret)}
     if query.statistic is Statistic.SUM:
         tables["kept_rows"] = _kept_rows(query, secret)
     tables["unit_cells"] = _unit_cells(query)
@@ -92,7 +93,9 @@ def statement(query: Query, columns: dict[str, StoredColumn], *, relation: exp.E
     return result
 
 
-def _source_rows(query: Query, columns: dict[str, StoredColumn], relation: exp.Expression) -> exp.Select:
+def _source_rows(
+    query: Query, columns: dict[str, StoredColumn], relation: exp.Expression, *, secret: bytes
+) -> exp.Select:
     """The rows that count: unit, value and all keys are there. Undeclared keys are gone before cells are chosen."""
     unit = exp.cast(columns[query.contract.unit.column].expression.copy(), "TEXT")
     value = _number(1) if query.column is None else _value(query, query.column, columns[query.column])
@@ -101,6 +104,8 @@ def _source_rows(query: Query, columns: dict[str, StoredColumn], relation: exp.E
         declared = _with_ordinal(declared, query, columns, name=name, index=index)
     rows = exp.select("unit", "value", exp.alias_(_cell(query), "cell")).from_(declared.subquery("declared"))
     rows = rows.where("NOT unit IS NULL", "NOT value IS NULL")
+    if query.part is not None and query.contract.parts is not None:
+        rows = rows.where(*in_part(query.contract.parts, query.part, secret=secret))
     for index, keys in enumerate(query.keys):
         ordinal, last = exp.column(f"ordinal_{index}"), _number(len(keys) - 1)
         rows = rows.where(_template(":ordinal BETWEEN 0 AND :last", ordinal=ordinal, last=last))

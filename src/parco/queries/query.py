@@ -13,6 +13,7 @@ from typing import Literal
 
 from parco import canonical
 from parco.contract.contract import Contract
+from parco.contract.division import coin_range
 from parco.contract.fields import CELLS_MAX
 from parco.errors import QuestionError
 
@@ -43,17 +44,25 @@ class Query:
     statistic: Statistic
     column: str | None
     by: tuple[str, ...]
+    part: str | None = None
+    """The part of the units it is restricted to, or all of them."""
 
     @classmethod
     def of(
-        cls, contract: Contract, statistic: str, *, column: str | None = None, by: str | Sequence[str] = ()
+        cls,
+        contract: Contract,
+        statistic: str,
+        *,
+        column: str | None = None,
+        by: str | Sequence[str] = (),
+        part: str | None = None,
     ) -> Query:
         """For every question on declared names, returns it, or raises QuestionError naming what the contract lacks."""
         kinds = [kind.value for kind in Statistic]
         if statistic not in kinds:
             raise QuestionError(f"unknown statistic {statistic!r}: choose one of {', '.join(kinds)}")
         name = None if column is None else _name(column)
-        query = cls(contract, Statistic(statistic), name, _names(by))
+        query = cls(contract, Statistic(statistic), name, _names(by), _part(contract, part))
         query._check_column()
         query._check_groups()
         return query
@@ -103,7 +112,15 @@ class Query:
             "limits": limits,
             "rules": {"infinity": "clamp", "nan": "drop", "null": "drop", "unparsed": "drop"},
         }
+        if self.part is not None and contract.parts is not None:
+            low, high = coin_range(contract.parts, self.part)
+            record["part"] = {"name": self.part, "from": low, "below": high}
         return canonical.encode(record).decode()
+
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        """The labels of the accounts that pay for it: its part's, or all of the data set's."""
+        return self.contract.accounts if self.part is None else (self.part,)
 
     @property
     def limits(self) -> str:
@@ -117,7 +134,8 @@ class Query:
 
     def __str__(self) -> str:
         what = self.statistic.value if self.column is None else f"{self.statistic.value} {self.column}"
-        return f"{what} by {', '.join(self.by)}" if self.by else what
+        what = f"{what} by {', '.join(self.by)}" if self.by else what
+        return what if self.part is None else f"{what} in part {self.part}"
 
     def _definition(self, name: str, *, drop: Literal["keys", "bounds"]) -> dict[str, object]:
         """What the contract says of a name in its role here: a grouping has no bounds, a summed column no keys."""
@@ -157,6 +175,16 @@ def _names(by: str | Sequence[str]) -> tuple[str, ...]:
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise QuestionError('by takes one name or a list of names, such as by="month" or by=["month", "channel"]')
     return tuple(sorted(_name(name) for name in names))
+
+
+def _part(contract: Contract, part: object) -> str | None:
+    if part is None:
+        return None
+    if contract.parts is None:
+        raise QuestionError("this contract declares no parts: leave out part")
+    if not isinstance(part, str) or _name(part) not in contract.parts:
+        raise QuestionError(f"there is no such part; there are: {', '.join(contract.accounts)}")
+    return _name(part)
 
 
 def _name(text: str) -> str:
