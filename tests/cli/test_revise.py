@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from rich.console import Console
+
+from parco.cli import show
 from tests.shop import contract_text, open_shop
 
 from .run import parco
@@ -32,9 +35,11 @@ def test_revise_and_cap_are_acts_with_actor_and_reason(tmp_path: Path) -> None:
         ("revise", "the board"),
     ]
     assert history[3]["caps"] == {"1": "2"}
-    shown = parco("history", "--ledger", ledger).stdout
-    assert "cap 2: the board" in shown
-    assert "revise shop: three a day" in shown
+    wide = Console(width=200)
+    with wide.capture() as captured:
+        wide.print(show.history_table(history))
+    assert "cap 2: the board" in captured.get()
+    assert "revise shop: three a day" in captured.get()
     (account,) = json.loads(parco("budget", "--ledger", ledger, "--json").stdout)["accounts"]
     assert (account["cap"], account["spent"]) == ("2", "0.1")
 
