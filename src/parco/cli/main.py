@@ -164,6 +164,7 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
     actor: ActorOption = None,
     key: Annotated[str | None, typer.Option("--key", help="An idempotency key: it never pays twice.")] = None,
     part: Annotated[str | None, typer.Option("--part", help="A declared part of the units; it alone pays.")] = None,
+    period: Annotated[list[str] | None, typer.Option("--period", help="A period; repeat for several.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay again, even where an answer is stored.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost; spend nothing.")] = False,
     as_json: JsonOption = False,
@@ -186,6 +187,7 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
             "fresh": fresh,
             "key": key,
             "part": part,
+            "period": period or None,
         }
         if dry_run:
             plan = session.plan.ask(statistic, column, **asked)
@@ -219,6 +221,8 @@ def budget(
             _OUT.print(show.account_table(row))
         agreed = Contract.from_text(store.contract_texts(rows[0].account)[-1])
         show.show_claims(_OUT, claims_to_date(agreed, *rows))
+        if agreed.unit.period is not None:
+            show.show_claims(_OUT, claims_to_date(agreed, *rows, all_periods=True))
 
 
 @app.command(epilog="Example:  `parco history --ledger purchases.ledger`")

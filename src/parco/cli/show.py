@@ -233,10 +233,11 @@ def contract_table(contract: Contract) -> Table:
     asked += f", delta {float(budget.delta):g})" if budget.delta and asked else ")" * bool(asked)
     lines = [
         ("purpose", contract.purpose),
-        ("protected", f"one {unit.column}: all its rows ({unit.neighbours})"),
+        ("protected", f"one {unit.column}{_in_period(contract)} ({unit.neighbours})"),
         ("at most", f"{_many(unit.groups, 'group')} of a question, {_many(unit.rows, 'row')} in each"),
         ("not protected", contract.unprotected if contract.unprotected == "none" else ", ".join(contract.unprotected)),
         ("budget", amount + asked),
+        *([] if unit.period is None else [("all periods", _all_periods(contract))]),
         ("a question", f"spends {exact_text(budget.default_share)} of it where no cost is named"),
         ("receipts", f"at order {exact_text(budget.receipt_order)}"),
         ("data", f"{contract.data.name}, version {contract.data.version}"),
@@ -252,6 +253,17 @@ def contract_table(contract: Contract) -> Table:
     for name, value in lines:
         table.add_row(name, plain(value))
     return table
+
+
+def _in_period(contract: Contract) -> str:
+    period = contract.unit.period
+    return ": all its rows" if period is None else f" in one {period}: all its rows of that {period}"
+
+
+def _all_periods(contract: Contract) -> str:
+    count = len(contract.accounts)
+    total = decimal_text(count * contract.budget.cap_units * COST_UNIT)
+    return f"the budget is for each of {count}; one {contract.unit.column} in all of them may lose their sum, {total}"
 
 
 def _parts(parts: Mapping[str, Fraction]) -> str:

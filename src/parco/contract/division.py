@@ -1,7 +1,8 @@
-"""How a data set is divided into accounts: not at all, or into parts of its units.
+"""How a data set is divided into accounts: not at all, into parts of its units, or into calendar periods.
 
 Under add-or-remove each unit is in one part, decided by a coin that depends on the unit and the data set's secret alone
 (docs/mathematics.md, "Parts"). The coin is a whole number below 2^60; a part owns a range of them.
+With periods the protected unit is one unit in one period (docs/mathematics.md, "Periods").
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 
-__all__ = ["COIN_BITS", "WHOLE", "check_parts", "coin_range", "part_names"]
+__all__ = ["COIN_BITS", "WHOLE", "check_parts", "check_period", "coin_range", "part_names"]
 
 WHOLE = "whole"
 """The label of the account of a data set that is not divided."""
 
 COIN_BITS = 60
 _SHARE_MIN = Fraction(1, 10**6)
-_PARTS_MAX = 100
+_PARTS_MAX, _PERIODS_MAX = 100, 1000
 
 
 def check_parts(parts: Mapping[str, Fraction] | None, *, neighbours: str) -> None:
@@ -35,6 +36,16 @@ def check_parts(parts: Mapping[str, Fraction] | None, *, neighbours: str) -> Non
         raise ValueError("parts: a share is at least 1e-6")
     if sum(parts.values()) != 1:
         raise ValueError('parts: the shares must sum to 1 exactly; write thirds as "1/3"')
+
+
+def check_period(keys: tuple[object, ...] | None, *, neighbours: str, parts: bool) -> None:
+    """Raises ValueError unless `keys` are those of declared bins that may stand for periods, under add-or-remove."""
+    if keys is None:
+        raise ValueError("unit.period: name bins that the contract declares, such as month")
+    if neighbours != "add-or-remove" or parts:
+        raise ValueError('unit.period needs neighbours = "add-or-remove", and no [parts]')
+    if len(keys) > _PERIODS_MAX:
+        raise ValueError(f"unit.period: each period is an account, and there are at most {_PERIODS_MAX}")
 
 
 def part_names(parts: Mapping[str, Fraction]) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from sqlglot import exp, parse_one
 
 from parco.contract.columns import IntegerColumn
 from parco.engines.parts import in_part
+from parco.engines.periods import in_periods, period_index, place_of_period, unit_in_period
 from parco.engines.source import Kind
 from parco.measure import decimal_text
 from parco.queries.query import Query, Statistic
@@ -102,11 +103,20 @@ def _source_rows(
     declared = exp.select(exp.alias_(unit, "unit"), exp.alias_(value, "value")).from_(relation)
     for index, name in enumerate(query.by):
         declared = _with_ordinal(declared, query, columns, name=name, index=index)
-    rows = exp.select("unit", "value", exp.alias_(_cell(query), "cell")).from_(declared.subquery("declared"))
-    rows = rows.where("NOT unit IS NULL", "NOT value IS NULL")
+    period = period_index(query)
+    if period == len(query.by):
+        declared = _with_ordinal(declared, query, columns, name=query.contract.unit.period or "", index=period)
+    protected = exp.column("unit") if period is None else unit_in_period(period)
+    rows = exp.select(exp.alias_(protected, "unit"), "value", exp.alias_(_cell(query), "cell"))
+    rows = rows.from_(declared.subquery("declared"))
+    rows = rows.where("NOT declared.unit IS NULL", "NOT value IS NULL")
+    if period is not None:
+        rows = rows.where(in_periods(query, period))
     if query.part is not None and query.contract.parts is not None:
         rows = rows.where(*in_part(query.contract.parts, query.part, secret=secret))
     for index, keys in enumerate(query.keys):
+        if index == period:
+            continue
         ordinal, last = exp.column(f"ordinal_{index}"), _number(len(keys) - 1)
         rows = rows.where(_template(":ordinal BETWEEN 0 AND :last", ordinal=ordinal, last=last))
     return rows
@@ -134,7 +144,10 @@ def _cell(query: Query) -> exp.Expression:
     """The number of the row's cell: mixed radix over the ordinals, in the order of `Query.labels`."""
     cell: exp.Expression = exp.cast(_number(0), "BIGINT")
     for index, keys in enumerate(query.keys):
-        ordinal, size = exp.column(f"ordinal_{index}"), _number(len(keys))
+        ordinal: exp.Expression = exp.column(f"ordinal_{index}")
+        if query.by[index] == query.contract.unit.period:
+            ordinal = place_of_period(query, index)
+        size = _number(len(keys))
         cell = _template("CAST(:cell * :size + :ordinal AS BIGINT)", cell=cell, size=size, ordinal=ordinal)
     return cell
 

@@ -16,6 +16,7 @@ from parco.contract.contract import Contract
 from parco.contract.division import coin_range
 from parco.contract.fields import CELLS_MAX
 from parco.errors import QuestionError
+from parco.queries.periods import periods_of
 
 __all__ = ["Query", "Statistic"]
 
@@ -46,6 +47,8 @@ class Query:
     by: tuple[str, ...]
     part: str | None = None
     """The part of the units it is restricted to, or all of them."""
+    periods: tuple[str, ...] = ()
+    """The periods it touches, in their order; none where the contract's unit has no period."""
 
     @classmethod
     def of(
@@ -56,21 +59,25 @@ class Query:
         column: str | None = None,
         by: str | Sequence[str] = (),
         part: str | None = None,
+        period: str | Sequence[str] | None = None,
     ) -> Query:
         """For every question on declared names, returns it, or raises QuestionError naming what the contract lacks."""
         kinds = [kind.value for kind in Statistic]
         if statistic not in kinds:
             raise QuestionError(f"unknown statistic {statistic!r}: choose one of {', '.join(kinds)}")
         name = None if column is None else _name(column)
-        query = cls(contract, Statistic(statistic), name, _names(by), _part(contract, part))
+        names = _names(by)
+        periods = periods_of(contract, names, period)
+        query = cls(contract, Statistic(statistic), name, names, _part(contract, part), periods)
         query._check_column()
         query._check_groups()
         return query
 
     @property
     def keys(self) -> tuple[tuple[Key, ...], ...]:
-        """The declared keys of each grouping in `by`."""
-        return tuple(self.contract.keys(name) or () for name in self.by)
+        """The declared keys of each grouping in `by`; of the period's, those that are asked."""
+        period = self.contract.unit.period
+        return tuple(self.periods if name == period else self.contract.keys(name) or () for name in self.by)
 
     @property
     def cells(self) -> int:
@@ -79,8 +86,13 @@ class Query:
 
     @property
     def groups(self) -> int:
-        """In how many of the groups one unit can count: min(K, G)."""
-        return min(self.contract.unit.groups, self.cells)
+        """In how many of the groups one unit can count: min(K, G); with periods, in how many of one period's."""
+        return min(self.contract.unit.groups, self._cells_of_one)
+
+    @property
+    def _cells_of_one(self) -> int:
+        """How many cells a protected unit can reach at all: all of them, or with periods those of its own."""
+        return self.cells // len(self.periods) if self.contract.unit.period in self.by else self.cells
 
     @property
     def step(self) -> Fraction:
@@ -115,27 +127,41 @@ class Query:
         if self.part is not None and contract.parts is not None:
             low, high = coin_range(contract.parts, self.part)
             record["part"] = {"name": self.part, "from": low, "below": high}
+        if contract.period is not None:
+            record["period"] = {**contract.period, "keys": self.periods}
         return canonical.encode(record).decode()
 
     @property
+    def used(self) -> tuple[str, ...]:
+        """The names it needs of the data, beside the unit: groupings, period, column."""
+        period = () if self.contract.unit.period is None else (self.contract.unit.period,)
+        return tuple(dict.fromkeys([*self.by, *period, *(() if self.column is None else (self.column,))]))
+
+    @property
     def accounts(self) -> tuple[str, ...]:
-        """The labels of the accounts that pay for it: its part's, or all of the data set's."""
+        """The labels of the accounts that pay for it: its part's, its periods', or all of the data set's."""
+        if self.periods:
+            return self.periods
         return self.contract.accounts if self.part is None else (self.part,)
 
     @property
     def limits(self) -> str:
         """How one unit is bounded in this question, in words."""
         unit = self.contract.unit
-        words = [f"one {unit.column} counts"]
+        words = [f"one {unit.column}{'' if unit.period is None else f' in one {unit.period}'} counts"]
         if self.statistic is not Statistic.COUNT_UNITS:
             words.append(f"with at most {unit.rows} of its rows{' in a group,' if self.by else ''}")
-        words.append(f"in at most {self.groups} of {self.cells} groups" if self.by else "in all")
+        some = self.by and (unit.period is None or self._cells_of_one > 1)
+        words.append(f"in at most {self.groups} of {self._cells_of_one} groups" if some else "in all")
         return " ".join(words)
 
     def __str__(self) -> str:
         what = self.statistic.value if self.column is None else f"{self.statistic.value} {self.column}"
         what = f"{what} by {', '.join(self.by)}" if self.by else what
-        return what if self.part is None else f"{what} in part {self.part}"
+        if self.part is not None:
+            return f"{what} in part {self.part}"
+        some = self.periods and (len(self.periods) < len(self.contract.accounts) or not self.by)
+        return f"{what} in {', '.join(self.periods)}" if some else what
 
     def _definition(self, name: str, *, drop: Literal["keys", "bounds"]) -> dict[str, object]:
         """What the contract says of a name in its role here: a grouping has no bounds, a summed column no keys."""

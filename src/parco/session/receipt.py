@@ -20,6 +20,8 @@ from parco.privacy.sensitivity import Sensitivity
 if TYPE_CHECKING:
     from parco.stores.records import AccountRow
 
+_LISTED_MAX = 12
+
 __all__ = ["Receipt", "account_claims", "claims_to_date"]
 
 
@@ -71,6 +73,17 @@ class Receipt:
         """The realised ex-post bound of this release at the receipt order."""
         return expost.bound_at_order(self.measure, self.cost.value, order=self.order)
 
+    @property
+    def cost_in_all(self) -> Cost:
+        """What a unit that is in all the periods of this release loses by it: the sum of their costs."""
+        return Cost(self.cost.units * len(self.accounts))
+
+    def _shares(self) -> str:
+        unit = self.contract.unit
+        if unit.period is None:
+            return "each unit is in one part"
+        return f"one {unit.column} in all of them loses their sum, {self.cost_in_all}"
+
     def claims(self) -> tuple[Claim, ...]:
         """What may be claimed of all releases on the account up to `position` (docs/mathematics.md, "Claims").
 
@@ -84,7 +97,9 @@ class Receipt:
     def record(self) -> dict[str, object]:
         """The receipt as a tree of text, integers and booleans; numbers as exact decimal or p/q text."""
         contract = self.contract
-        divided = {} if contract.parts is None else {"accounts": list(self.accounts)}
+        divided: dict[str, object] = {} if self.accounts == (WHOLE,) else {"accounts": list(self.accounts)}
+        if contract.unit.period is not None:
+            divided["cost_in_all_periods"] = str(self.cost_in_all)
         return {
             "release": self.release,
             "position": self.position,
@@ -125,8 +140,8 @@ class Receipt:
             f"  contract   {self.contract.name}, {self.contract.digest[:16]}…",
             f"  ledger     entry {self.position}, parco {self.parco}",
         ]
-        if self.contract.parts is not None:
-            lines.insert(2, f"  paid by    {', '.join(self.accounts)}, each the whole cost; each unit is in one part")
+        if self.accounts != (WHOLE,):
+            lines.insert(2, f"  paid by    {_listed(self.accounts)}, each the whole cost; {self._shares()}")
         if not self.private:
             lines.append("  NOT PRIVATE: the random bits came from a tape")
         return "\n".join(lines)
@@ -139,23 +154,25 @@ def account_claims(
     spent: Fraction,
     fixed_cap: Fraction | None,
     accounts: tuple[str, ...] = (WHOLE,),
+    all_periods: bool = False,
 ) -> tuple[Claim, ...]:
     """What may be claimed of an account with this cap on which this much is spent or reserved.
 
     `fixed_cap`: the cap as signed, None if the account was ever raised above it. `accounts`: the labels for which the
-    claim is made, `cap` and `spent` being the largest among them. The mechanisms' own delta enters with its cap: what
-    was spent of it depends on released values.
+    claim is made, `cap` and `spent` being the largest among them; with `all_periods` the claim is made for a unit in
+    all of them, and `cap` and `spent` are sums. The mechanisms' own delta enters with its cap: what was spent of it
+    depends on released values.
     """
     budget, unit = contract.budget, contract.unit
     delta = budget.delta_for_conversion
     context = claim.Context(
-        unit=unit.column,
+        unit=unit.column if unit.period is None or all_periods else f"{unit.column} in one {unit.period}",
         neighbours=unit.neighbours,
         bounds=f"each release within its contract's bounds, here {unit.groups} groups and {unit.rows} rows in each"
-        + _parts_in_words(contract, accounts),
+        + _division_in_words(contract, accounts, all_periods=all_periods),
         measure=budget.measure,
     )
-    deltas = {"delta": delta, "delta_mechanisms": budget.delta_mechanisms}
+    deltas = {"delta": delta, "delta_mechanisms": budget.delta_mechanisms * (len(accounts) if all_periods else 1)}
     caps: tuple[Claim, ...] = ()
     if fixed_cap != cap:
         moved = claim.realised_claims(context, total=cap, order=budget.receipt_order, **deltas)
@@ -165,27 +182,41 @@ def account_claims(
     return (*caps, *claim.realised_claims(context, total=spent, order=budget.receipt_order, **deltas))
 
 
-def claims_to_date(contract: Contract, *accounts: AccountRow) -> tuple[Claim, ...]:
+def claims_to_date(contract: Contract, *accounts: AccountRow, all_periods: bool = False) -> tuple[Claim, ...]:
     """What may be claimed of a data set with these accounts as they stand; what is reserved counts as spent.
 
-    Of several parts the largest amounts count: each unit is in one part (docs/mathematics.md, "Parts").
+    Of several parts or periods the largest amounts count, since each protected unit is in one (docs/mathematics.md,
+    "Parts", "Periods"). With `all_periods` the sums count: the claim is then for a unit that is in every period.
     """
+    together = sum if all_periods else max
     fixed = [account.fixed_cap for account in accounts]
     known = [cap for cap in fixed if cap is not None]
     return account_claims(
         contract,
-        cap=max(account.cap for account in accounts) * COST_UNIT,
-        spent=max(account.spent + account.reserved for account in accounts) * COST_UNIT,
-        fixed_cap=max(known) * COST_UNIT if len(known) == len(fixed) else None,
+        cap=together(account.cap for account in accounts) * COST_UNIT,
+        spent=together(account.spent + account.reserved for account in accounts) * COST_UNIT,
+        fixed_cap=together(known) * COST_UNIT if len(known) == len(fixed) else None,
         accounts=tuple(account.label for account in accounts),
+        all_periods=all_periods,
     )
 
 
-def _parts_in_words(contract: Contract, accounts: tuple[str, ...]) -> str:
+def _division_in_words(contract: Contract, accounts: tuple[str, ...], *, all_periods: bool) -> str:
+    period, shown = contract.unit.period, _listed(accounts)
+    if all_periods:
+        return f"; present in every {period} of {shown}, so this is the sum over them"
+    if period is not None:
+        return f"; each {period} has an account of its own, so this is the largest loss among {shown}"
     if contract.parts is None:
         return ""
-    shown = f"parts {', '.join(accounts)}" if len(accounts) > 1 else f"part {accounts[0]}"
-    return f"; each unit is in one part, by a secret coin, so this is the largest loss in {shown}"
+    return (
+        f"; each unit is in one part, by a secret coin, so this is the largest loss in"
+        f" {'part' if len(accounts) == 1 else 'parts'} {shown}"
+    )
+
+
+def _listed(labels: tuple[str, ...]) -> str:
+    return ", ".join(labels) if len(labels) <= _LISTED_MAX else f"{labels[0]} to {labels[-1]} ({len(labels)})"
 
 
 def _short(value: Fraction) -> str:

@@ -68,6 +68,7 @@ class _Ask:
     fresh: bool
     key: str | None
     part: str | None = None
+    period: str | Sequence[str] | None = None
 
 
 class How(TypedDict, total=False):
@@ -80,6 +81,7 @@ class How(TypedDict, total=False):
     fresh: bool
     key: str | None
     part: str | None
+    period: str | Sequence[str] | None
 
 
 class Questions(ABC, Generic[R]):
@@ -89,9 +91,10 @@ class Questions(ABC, Generic[R]):
     error: the half-width that each cell's interval has to reach, in the statistic's units. confidence: the level of
     the intervals, 0.95 unless given. Numbers are exact: decimal text, p/q text, int, Fraction, or a float, which is
     taken by its shortest decimal text. fresh: pay again, even where an answer is stored. key: an idempotency key; the
-    same key never pays twice. part: the declared part of the units to ask; without it all units are asked, and every
-    part pays. Each raises RequestError for what the contract does not allow, BudgetError for what the
-    account does not hold (then nothing was charged), ForfeitedError after a failure behind the charge.
+    same key never pays twice. part: the declared part of the units to ask; without it all units are asked, and
+    every part pays. period: the period or periods to ask, where the contract protects a unit in one period. Each
+    raises RequestError for what the contract does not allow, BudgetError for what the account does not hold (then
+    nothing was charged), ForfeitedError after a failure behind the charge.
     """
 
     def count(self, **how: Unpack[How]) -> R:
@@ -117,7 +120,9 @@ class Questions(ABC, Generic[R]):
             raise QuestionError("fresh is True or False")
         spend = Spend.of(cost=how.get("cost"), error=how.get("error"), confidence=how.get("confidence"))
         key = None if key is None else label(key, "key")
-        return self._ask(_Ask(statistic, column, how.get("by", ()), spend, fresh, key, how.get("part")))
+        return self._ask(
+            _Ask(statistic, column, how.get("by", ()), spend, fresh, key, how.get("part"), how.get("period"))
+        )
 
     @abstractmethod
     def _ask(self, ask: _Ask) -> R: ...
@@ -190,7 +195,7 @@ class Session(Questions[Release[Answer]]):
         return self._run(plan, engine, outcome) if isinstance(outcome, int) else self._repeat(outcome, plan)
 
     def _plan(self, ask: _Ask) -> Plan:
-        query = Query.of(self.contract, ask.statistic, column=ask.column, by=ask.by, part=ask.part)
+        query = Query.of(self.contract, ask.statistic, column=ask.column, by=ask.by, part=ask.part, period=ask.period)
         return Plan.of(query, version=self.version, spend=ask.spend)
 
     def _planned(self, ask: _Ask) -> Plan:
@@ -244,7 +249,7 @@ class Session(Questions[Release[Answer]]):
         if source is None:
             raise RequestError("name the data: --data, data=, or source in the contract's [data]")
         engine = DuckDBEngine(source)
-        engine.check(self.contract, [*query.by, *([] if query.column is None else [query.column])])
+        engine.check(self.contract, query.used)
         return engine
 
     def _begin(self, plan: Plan, ask: _Ask) -> int | Stored:
