@@ -26,4 +26,7 @@ def test_a_part_is_asked_for_and_shown(tmp_path: Path) -> None:
     assert "each unit is in one part, by a secret coin" in shown
     (row,) = json.loads(parco("history", "--ledger", ledger, "--json").stdout)["history"][1:]
     assert row["cost"] == "0.1"
+    parco("release", contract, "count", "--cost", "0.1")
+    every = json.loads(parco("history", "--ledger", ledger, "--json").stdout)["history"][-1]
+    assert every["cost"] == "0.1"  # on each part, as the release says
     assert "in part fit" in " ".join(parco("history", "--ledger", ledger).stdout.split())

@@ -9,7 +9,6 @@ import pytest
 
 import parco
 from parco.session.receipt import claims_to_date
-from parco.session.session import How
 from parco.stores.sqlite import SqliteStore
 from tests.shop import contract_text, write_csv
 
@@ -93,10 +92,10 @@ def test_the_plan_and_the_refusals_come_before_any_charge(tmp_path: Path) -> Non
     session = parco.Session(shop(tmp_path))
     session.count(cost="0.9", period="2024-03")
     assert session.plan.count_units(by="month", cost="0.2").remaining == Fraction(-1, 10)
-    bad: list[How] = [{}, {"period": "2024-09"}, {"period": ["2024-01", "2024-02"]}]
-    for how in bad:
+    bad: list[str | list[str] | None] = [None, "2024-09", ["2024-01", "2024-02"]]
+    for period in bad:
         with pytest.raises(parco.QuestionError):
-            session.count(cost="0.1", **how)
+            session.count(cost="0.1", period=period)
     assert left(session) == ["1", "1", "1/10", "1"]
 
 

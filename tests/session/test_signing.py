@@ -78,13 +78,20 @@ def test_terms_and_cap_are_not_revised(tmp_path: Path, changes: dict[str, str]) 
     assert list(store(tmp_path).entries()) == before
 
 
-def test_a_unit_changed_under_another_name_is_refused_too(tmp_path: Path) -> None:
-    open_shop(tmp_path)
-    other = read(tmp_path, name="audit", unit="household")
+def test_two_contracts_on_one_data_set_share_the_account_and_a_changed_unit_is_refused(tmp_path: Path) -> None:
+    first = parco.Session(open_shop(tmp_path))
+    first.count(cost="0.3")
+    changed = read(tmp_path, name="audit", unit="household")
     with pytest.raises(parco.ContractError, match="protected unit"):
-        parco.sign(other)
-    parco.sign(read(tmp_path, name="audit"))
+        parco.sign(changed)
+    audit = read(tmp_path, name="audit", rows=1)
+    parco.sign(audit)
+    assert parco.Session(audit).count(cost="0.5").remaining == Fraction(2, 10)
+    with pytest.raises(parco.BudgetError):
+        first.count_units(cost="0.25")
     assert len(store(tmp_path).accounts()) == 1
+    with pytest.raises(parco.ContractError, match="protected unit"):
+        parco.revise(changed, reason="households")
 
 
 def test_a_cap_is_raised_where_only_the_amount_differs(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> l
             "question": None if row.question is None else json.loads(row.question),
             "fresh": row.fresh,
             "private": row.private,
-            "cost": _cost(sum(charge.cost for charge in row.charges)),
+            "cost": _cost(max((charge.cost for charge in row.charges), default=0)),
             "mechanism": None if row.mechanism is None else row.mechanism.kind,
             "scale": None if row.mechanism is None else str(row.mechanism.scale),
             "cells": row.cells,

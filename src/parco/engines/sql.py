@@ -6,6 +6,7 @@
     kept_cells    at most K cells of a unit
     result        cell, sum of amounts
 
+A question on a part of the units, or on a unit in one period, is so from `source_rows` on (`parts.py`, `periods.py`).
 Which rows and cells a unit keeps depends on its own rows and on the data set's secret: the order is that of a keyed
 hash of unit, cell, value and occurrence, never of position, so shuffling the file changes nothing. Every expression
 is total: no value can raise. Names and literals are nodes of the tree; no text is ever put together.
