@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from parco.errors import BudgetError, ContractError, InternalError
+from parco.errors import BudgetError, ContractError, InternalError, RequestError
 from parco.ledger.entries import Charge
 from parco.stores.records import Request, Started, Stored
 from parco.stores.sqlite import SqliteStore
@@ -135,6 +139,49 @@ def test_killed_before_each_statement_of_a_settlement_on_three(store: SqliteStor
         assert [(row.spent, row.reserved) for row in store.accounts()] == [(0, TENTH)] * 3
     assert [(row.spent, row.reserved) for row in store.accounts()] == [(TENTH, 0)] * 3
     store.verify()
+
+
+ACTS = st.one_of(
+    st.tuples(st.just("ask"), st.sampled_from([(1,), (2,), (1, 2), (1, 2, 3)]), st.integers(1, 6)),
+    st.tuples(st.sampled_from(["settle", "forfeit"]), st.just(()), st.integers(0, 9)),
+    st.tuples(st.sampled_from(["cap", "revise"]), st.just(()), st.integers(1, 14)),
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(ACTS, max_size=12))
+def test_a_random_life_of_three_accounts_is_what_its_entries_add_up_to(
+    acts: list[tuple[str, tuple[int, ...], int]],
+) -> None:
+    """A second, naive ledger beside the store: tenths held on each account, one cap, what is open."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = signed_store(Path(folder) / "x.ledger", **PARTS)
+        tenths, cap, open_requests = {1: 0, 2: 0, 3: 0}, 10, list[int]()
+        for place, (act, accounts, amount) in enumerate(acts):
+            changed = opening(contract=f"version {place}", cap=amount * TENTH, **PARTS)
+            if act == "ask":
+                request = charge(store, *accounts, cost=amount * TENTH, question=f"q{place}")
+                if all(tenths[number] + amount <= cap for number in accounts):
+                    open_requests.append(begin(store, request))
+                    tenths |= {number: tenths[number] + amount for number in accounts}
+                else:
+                    with pytest.raises(BudgetError):
+                        store.begin(request, serves=anything)
+            elif act == "cap":
+                if amount == cap or amount < max(tenths.values()):
+                    with pytest.raises(BudgetError if amount < cap else RequestError):
+                        store.move_cap(changed, reason="why")
+                else:
+                    store.move_cap(changed, reason="why")
+                    cap = amount
+            elif act == "revise":
+                store.revise(replace(changed, cap=cap * TENTH), reason="why")
+            elif open_requests:
+                number = open_requests.pop(amount % len(open_requests))
+                store.settle(number, answer=b"[1]") if act == "settle" else store.forfeit(number)
+            assert held(store) == [tenths[number] * TENTH for number in (1, 2, 3)]
+            assert {row.cap for row in store.accounts()} == {cap * TENTH}
+        store.verify()
 
 
 def test_races_on_several_accounts_neither_oversell_nor_wait_for_each_other(store: SqliteStore) -> None:

@@ -212,14 +212,15 @@ def budget(
 
     store = SqliteStore.open(ledger)
     accounts = store.accounts()
+    datasets = [list(group) for _, group in groupby(accounts, key=lambda account: account.name)]
+    contracts = [Contract.from_text(store.contract_texts(rows[0].account)[-1]) for rows in datasets]
     if as_json:
-        _print_json({"accounts": show.account_records(accounts)})
+        sums = [show.sum_record(rows) for agreed, rows in zip(contracts, datasets, strict=True) if agreed.unit.period]
+        _print_json({"accounts": show.account_records(accounts), **({"in_all_periods": sums} if sums else {})})
         return
-    for _, group in groupby(accounts, key=lambda account: account.name):
-        rows = list(group)
+    for agreed, rows in zip(contracts, datasets, strict=True):
         for row in rows:
             _OUT.print(show.account_table(row))
-        agreed = Contract.from_text(store.contract_texts(rows[0].account)[-1])
         show.show_claims(_OUT, claims_to_date(agreed, *rows))
         if agreed.unit.period is not None:
             show.show_claims(_OUT, claims_to_date(agreed, *rows, all_periods=True))

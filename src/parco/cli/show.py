@@ -37,6 +37,7 @@ __all__ = [
     "show_claims",
     "show_release",
     "side_by_side",
+    "sum_record",
 ]
 
 _BAR_WIDTH, _ACTOR_WIDTH = 40, 12
@@ -150,6 +151,15 @@ def account_records(accounts: Iterable[AccountRow]) -> list[dict[str, str]]:
         }
         for row in accounts
     ]
+
+
+def sum_record(accounts: Sequence[AccountRow]) -> dict[str, str]:
+    """What a unit that is in all periods of a data set may lose, and has lost: the sums over its accounts."""
+    return {
+        "account": accounts[0].name,
+        "measure": str(accounts[0].measure),
+        **{name: _cost(sum(getattr(row, name) for row in accounts)) for name in ("cap", "spent", "reserved")},
+    }
 
 
 def account_table(row: AccountRow) -> Table:
