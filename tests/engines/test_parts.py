@@ -11,6 +11,7 @@ import pytest
 
 from parco.contract.contract import Contract
 from parco.queries.query import Query
+from tests.shop import contract_text
 
 from . import reference
 from .build import COLUMNS, SECRET, agreed, run, write
@@ -102,10 +103,17 @@ def test_shares_lie_within_binomial_bounds(tmp_path: Path, secret: bytes) -> Non
         assert (found - share * count) ** 2 <= Fraction(27, 10) ** 2 * count
 
 
-def divided_text() -> str:
-    from tests.shop import contract_text
+def divided_text(parts: str = PARTS) -> str:
+    return contract_text(columns=parts, unit="person", groups=1, rows=1)
 
-    return contract_text(columns=PARTS, unit="person", groups=1, rows=1)
+
+def test_a_coin_on_the_border_is_in_the_upper_part_alone(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "person\nana\n")
+    border, step = coin("ana"), Fraction(1, 2**60)
+    for share, where in ((border, "b"), (border + step, "a"), (border - step, "b")):
+        contract = Contract.parse(divided_text(f'[parts]\na = "{share}"\nb = "{1 - share}"\n'))
+        counts = {name: run(path, Query.of(contract, "count_units", part=name)) for name in "ab"}
+        assert counts == {name: [int(name == where)] for name in "ab"}
 
 
 def test_the_coin_is_independent_of_the_bounding_order() -> None:

@@ -132,6 +132,9 @@ def test_a_raised_cap_is_claimed_by_what_holds_for_any_choice_of_it(tmp_path: Pa
     later = session.count_units(cost="0.01").receipt
     assert {claim.accountant for claim in later.claims()} == {"ex-post-hockey-stick", "ex-post-probabilistic"}
     assert {claim.total for claim in later.claims() if claim.basis == "cap"} == {later.cap.value}
+    # What an attacker finds is said of claims that bound every set of outcomes; this one bounds those with this cap.
+    assert "whoever tries" in first.receipt.claims()[0].statement()
+    assert not any("whoever tries" in claim.statement() for claim in later.claims())
     assert session.count(cost="0.01").receipt.record() == first.receipt.record()
     assert claims_to_date(new, *session.budget()) == later.claims()
 
