@@ -32,7 +32,7 @@ from parco.queries.query import Query
 from parco.session.receipt import Receipt
 from parco.session.release import Answer, Release, Row
 from parco.session.session import Session
-from parco.session.signing import sign
+from parco.session.signing import move_cap, revise, sign
 
 __all__ = [
     "Answer",
@@ -61,5 +61,7 @@ __all__ = [
     "SharperError",
     "StorageError",
     "VerificationError",
+    "move_cap",
+    "revise",
     "sign",
 ]

@@ -34,6 +34,8 @@ PUBLIC = [
     "SharperError",
     "StorageError",
     "VerificationError",
+    "move_cap",
+    "revise",
     "sign",
 ]
 

@@ -5,7 +5,20 @@ from __future__ import annotations
 import hashlib
 from fractions import Fraction
 
-from parco.ledger.entries import Balance, Charge, MechanismFacts, Open, Opened, Reserve, SensitivityFacts, Settle, Start
+from parco.ledger.entries import (
+    Balance,
+    Cap,
+    Capped,
+    Charge,
+    MechanismFacts,
+    Open,
+    Opened,
+    Reserve,
+    Revise,
+    SensitivityFacts,
+    Settle,
+    Start,
+)
 
 
 def mark(text: str) -> str:
@@ -60,3 +73,20 @@ def settle(seq: int = 4, *, request: int = 2, cost: int = 40, delta: int = 1, sp
         charges=(Charge(1, cost, delta),),
         accounts=(Balance(1, 100, total, 0, 0, 10, delta, 0, 0),),
     )
+
+
+def revise(seq: int = 2, *, contract: str = "c2", revised: str = "c", cap: int = 100) -> Revise:
+    return Revise(
+        seq=seq,
+        actor=mark("ana"),
+        time=7,
+        contract=mark(contract),
+        revised=mark(revised),
+        terms=mark("terms"),
+        accounts=(Opened(1, mark("whole"), cap, 10),),
+        reason=mark("why"),
+    )
+
+
+def cap(seq: int = 2, to: int = 200, *, account: int = 1) -> Cap:
+    return Cap(seq=seq, actor=mark("ana"), time=7, accounts=(Capped(account, to),), reason=mark("why"))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from parco.errors import VerificationError
 from parco.ledger.accounts import EMPTY, State, apply, replay
-from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Opened, Settle, Void, encode
+from parco.ledger.entries import Balance, Capped, Charge, Entry, Forfeit, Opened, Settle, Void, encode
 
-from .build import mark, opening, reserve, settle, start
+from .build import cap, mark, opening, reserve, revise, settle, start
 
 VOID = Void(seq=3, actor=mark("ana"), request=2)
 FORFEIT = Forfeit(seq=4, actor=mark("ana"), request=2)
@@ -95,6 +95,30 @@ REFUSED: list[tuple[str, tuple[Entry, ...]]] = [
     ("terms differ", (opening(), opening(2, contract="o", cap=101))),
     ("terms differ", (opening(), replace(opening(2, contract="o"), measure="pure"))),
     ("terms differ", (opening(), replace(opening(2, contract="o"), secret=mark("new secret")))),
+    ("never signed", (opening(), revise(revised="x"))),
+    ("signed already", (opening(), revise(contract="c"))),
+    ("signed already", (opening(), opening(2, contract="o"), revise(3, contract="o"))),
+    ("revised before", (opening(), revise(), revise(3, contract="c3"))),
+    ("signed already", (opening(), revise(), revise(3, contract="c", revised="c2"))),
+    ("caps or terms differ", (opening(), revise(cap=101))),
+    ("caps or terms differ", (opening(), cap(), revise(3))),
+    ("caps or terms differ", (opening(), replace(revise(), terms=mark("others")))),
+    ("caps or terms differ", (replace(opening(), accounts=PARTS), revise())),
+    ("revised before", (opening(), revise(), reserve(3))),
+    ("no account 2", (opening(), cap(account=2))),
+    ("no cap moves", (opening(), cap(to=100))),
+    ("more spent or reserved", (opening(), reserve(), cap(3, 39))),
+    ("more spent or reserved", (opening(), reserve(), start(), settle(), cap(5, 39))),
+    ("no room", (opening(), cap(to=39), reserve(3))),
+    ("terms differ", (opening(), cap(), opening(3, contract="o"))),
+    (
+        "two data sets",
+        (
+            opening(),
+            opening(2, account=2, contract="o", dataset="e"),
+            replace(cap(3), accounts=(Capped(1, 200), Capped(2, 200))),
+        ),
+    ),
 ]
 
 
@@ -128,6 +152,55 @@ def test_the_last_unit_can_be_spent_and_no_more() -> None:
 def test_an_overdrawn_account_takes_no_new_spending() -> None:
     account = replace(after(opening()).accounts[1], spent=120, excess=20)
     assert not account.has_room(Charge(1, 0))
+
+
+def test_a_revision_goes_on_with_the_accounts_and_requests_in_flight() -> None:
+    state = after(opening(), reserve(), start(), revise(4), settle(5))
+    assert balance(state) == (40, 0, 1, 0)
+    assert state.requests[2].reserve.contract == mark("c")
+    assert state.current == {mark("c2"): (1,)}
+    later = after(opening(), revise(), revise(3, contract="c3", revised="c2"), replace(reserve(4), contract=mark("c3")))
+    assert later.current == {mark("c3"): (1,)}
+    assert balance(later)[1] == 40
+
+
+def test_a_cap_moves_between_what_is_used_and_any_number() -> None:
+    state = after(opening(), reserve(), cap(3, 40), cap(4, 500), revise(5, cap=500))
+    assert state.accounts[1].cap == 500
+    assert state.caps == {(3, 1): 40, (4, 1): 500}
+    assert state.accounts[1].has_room(Charge(1, 460))
+    assert not state.accounts[1].has_room(Charge(1, 461))
+
+
+def test_a_request_in_flight_settles_under_a_cap_that_fell_to_its_own_charge() -> None:
+    row = Balance(1, 40, 40, 0, 0, 10, 1, 0, 0)
+    state = after(opening(), reserve(), start(), cap(4, 40), replace(settle(5), accounts=(row,)))
+    assert balance(state) == (40, 0, 1, 0)
+
+
+@given(
+    st.lists(st.one_of(st.tuples(st.just("ask"), st.integers(0, 60)), st.tuples(st.just("cap"), st.integers(0, 200))))
+)
+def test_caps_and_charges_in_any_order_never_overdraw(steps: list[tuple[str, int]]) -> None:
+    """A naive account beside the machine: what is held, and the last cap that was let in."""
+    entries: list[Entry] = [opening()]
+    state, held, top = after(opening()), 0, 100
+    for act, amount in steps:
+        entry: Entry = cap(state.size + 1, amount)
+        fits = held <= amount and amount != top
+        if act == "ask":
+            entry = reserve(state.size + 1, cost=amount, delta=0, key=str(state.size))
+            fits = held + amount <= top
+        if not fits:
+            with pytest.raises(VerificationError, match=r"no room|no cap moves|more spent or reserved"):
+                apply(state, entry)
+            continue
+        held, top = (held + amount, top) if act == "ask" else (held, amount)
+        entries.append(entry)
+        state = apply(state, entry)
+        assert (state.accounts[1].reserved, state.accounts[1].cap) == (held, top)
+        assert held <= top
+    after(*entries)
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.sampled_from(["settle", "forfeit", "void", "leave"])), max_size=12))

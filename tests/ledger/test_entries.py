@@ -13,6 +13,7 @@ from parco import canonical
 from parco.errors import InternalError, LedgerFormatError, VerificationError
 from parco.ledger.entries import (
     TAGS_LATER,
+    Capped,
     Charge,
     Entry,
     Forfeit,
@@ -24,10 +25,12 @@ from parco.ledger.entries import (
     secret_commitment,
 )
 
-from .build import mark, opening, reserve, settle, start
+from .build import cap, mark, opening, reserve, revise, settle, start
 
 EVERY: list[Entry] = [
     opening(),
+    revise(),
+    cap(),
     reserve(),
     start(),
     settle(),
@@ -50,13 +53,26 @@ def test_the_bytes_of_format_1_never_change() -> None:
     assert mark(encode(opening()).decode()) == "925a87d5c0a391fbc66637d95113e498ff9d12d451f77075d4b26931b818b74a"
     assert mark(encode(reserve()).decode()) == "4d8ebd278ae832e6d37eb1b5530455f3593f2a46529af93043dcff4f38dcc102"
     assert mark(encode(settle()).decode()) == "0779967c179317e480dd31eb6a3719c64ced900cf4136bb677987b3d8ced6699"
+    assert (
+        encode(cap())
+        == (
+            f'{{"accounts":[[1,200]],"actor":"{ana}","format":1,"reason":"{mark("why")}","seq":2,"tag":"cap","time":7}}'
+        ).encode()
+    )
+    assert (
+        encode(revise())
+        == (
+            f'{{"accounts":[[1,"{mark("whole")}",100,10]],"actor":"{ana}","contract":"{mark("c2")}","format":1,'
+            f'"reason":"{mark("why")}","revised":"{mark("c")}","seq":2,"tag":"revise","terms":"{mark("terms")}","time":7}}'
+        ).encode()
+    )
 
 
 def test_resolving_entries_carry_no_time() -> None:
     """How long a data access took may depend on the data."""
     for entry in EVERY:
         timed = "time" in canonical.decode(encode(entry))
-        assert timed == (type(entry).__name__ in ("Open", "Reserve"))
+        assert timed == (type(entry).__name__ in ("Open", "Revise", "Cap", "Reserve"))
 
 
 @pytest.mark.parametrize(
@@ -80,6 +96,12 @@ def test_resolving_entries_carry_no_time() -> None:
         replace(reserve(), time=1.5),  # type: ignore[arg-type]
         replace(reserve(), seq=0),
         replace(opening(), measure="laplace"),
+        replace(revise(), reason="why"),
+        replace(cap(), reason="why"),
+        replace(cap(), accounts=()),
+        replace(cap(), accounts=(Capped(2, 1), Capped(1, 1))),
+        cap(to=-1),
+        cap(to=2**63),
     ],
 )
 def test_the_encoder_refuses_what_is_no_number_tag_or_digest(bad: Entry) -> None:

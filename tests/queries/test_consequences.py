@@ -49,12 +49,6 @@ def test_each_kind_of_question_is_priced_at_the_default_share(budget: str) -> No
         assert plan.half_width > 0
 
 
-def test_the_cap_claim_is_the_budget_that_was_asked_for() -> None:
-    claim = consequences.cap_claim(contract())
-    assert 1 - Fraction(1, 10**12) <= claim.epsilon <= 1
-    assert (claim.basis, claim.delta) == ("cap", Fraction(1, 10**6))
-
-
 def test_the_advised_order_reads_better_than_its_neighbours_and_the_default() -> None:
     made = contract()
     best = consequences.best_order(made)

@@ -33,6 +33,31 @@ def questions(contract: Contract, version: str = "1") -> dict[str, str]:
 
 
 BASE = questions(parse())
+PARTS = '[parts]\nfit = "0.8"\nrest = "0.2"\n[columns.day]'
+
+
+def test_parts_enter_the_question_only_where_one_is_named() -> None:
+    divided = parse(("[columns.day]", PARTS))
+    assert questions(divided) == BASE
+    named = json.loads(Query.of(divided, "count", part="rest").question("1"))
+    assert named.pop("part") == {"name": "rest", "from": 2**62 // 5, "below": 2**60}
+    assert named == json.loads(BASE["count"])
+    other = parse(("[columns.day]", PARTS.replace("0.8", "0.7").replace("0.2", "0.3")))
+    assert Query.of(other, "count", part="rest").question("1") != Query.of(divided, "count", part="rest").question("1")
+
+
+def test_a_part_is_declared_and_pays_alone() -> None:
+    divided = parse(("[columns.day]", PARTS))
+    assert Query.of(divided, "count", part="fit").accounts == ("fit",)
+    assert Query.of(divided, "count").accounts == ("fit", "rest")
+    assert Query.of(parse(), "count").accounts == ("whole",)
+    assert str(Query.of(divided, "count", by="month", part="fit")) == "count by month in part fit"
+    bad: Any
+    for bad in ("Fit", "", "whole", 1, ("fit",)):
+        with pytest.raises(QuestionError, match="there are: fit, rest"):
+            Query.of(divided, "count", part=bad)
+    with pytest.raises(QuestionError, match="declares no parts"):
+        Query.of(parse(), "count", part="fit")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +36,7 @@ LedgerOption = Annotated[
     Path | None, typer.Option("--ledger", help="The ledger's file [default: NAME.ledger beside the contract].")
 ]
 ActorOption = Annotated[str | None, typer.Option("--actor", help="Who asks [default: the login name].")]
+ReasonOption = Annotated[str, typer.Option("--reason", help="Why: it stands in the ledger's history.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; numbers are exact decimal text.")]
 
 
@@ -117,6 +119,36 @@ def sign(contract: ContractPath, ledger: LedgerOption = None, actor: ActorOption
     )
 
 
+@app.command(epilog='Example:  `parco revise contract.toml --ledger purchases.ledger --reason "a column more"`')
+def revise(
+    contract: ContractPath, reason: ReasonOption, ledger: LedgerOption = None, actor: ActorOption = None
+) -> None:
+    """Make a changed contract the new version of the signed one: accounts, caps and answers stay.
+
+    Unit, neighbours, measure, deltas, receipt order and parts cannot change; the budget's amount changes by `cap`.
+    """
+    from parco.session.signing import revise as revise_contract
+
+    agreed = Contract.read(contract)
+    signed = revise_contract(agreed, ledger=ledger, reason=reason, actor=actor)
+    _OUT.print(show.contract_table(agreed))
+    _OUT.print(show.plain(f"The version of entry {signed.position} stands; its accounts go on."))
+
+
+@app.command(epilog='Example:  `parco cap contract.toml --ledger purchases.ledger --reason "board, 3 May"`')
+def cap(contract: ContractPath, reason: ReasonOption, ledger: LedgerOption = None, actor: ActorOption = None) -> None:
+    """Raise or lower the cap to what the contract's [budget] now says; nothing else in it may differ.
+
+    A cap never falls below what is spent or reserved.
+    """
+    from parco.session.signing import move_cap
+
+    agreed = Contract.read(contract)
+    signed = move_cap(agreed, ledger=ledger, reason=reason, actor=actor)
+    _OUT.print(show.contract_table(agreed))
+    _OUT.print(show.plain(f"The cap was moved; entry {signed.position} is the contract's new version."))
+
+
 @app.command(
     epilog="""Examples:
 
@@ -141,6 +173,8 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
     data_version: Annotated[str | None, typer.Option("--version", help="Your label for the state of the data.")] = None,
     actor: ActorOption = None,
     key: Annotated[str | None, typer.Option("--key", help="An idempotency key: it never pays twice.")] = None,
+    part: Annotated[str | None, typer.Option("--part", help="A declared part of the units; it alone pays.")] = None,
+    period: Annotated[list[str] | None, typer.Option("--period", help="A period; repeat for several.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay again, even where an answer is stored.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost; spend nothing.")] = False,
     as_json: JsonOption = False,
@@ -162,6 +196,8 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
             "confidence": confidence,
             "fresh": fresh,
             "key": key,
+            "part": part,
+            "period": period or None,
         }
         if dry_run:
             plan = session.plan.ask(statistic, column, **asked)
@@ -186,13 +222,18 @@ def budget(
 
     store = SqliteStore.open(ledger)
     accounts = store.accounts()
+    datasets = [list(group) for _, group in groupby(accounts, key=lambda account: account.name)]
+    contracts = [Contract.from_text(store.contract_texts(rows[0].account)[-1]) for rows in datasets]
     if as_json:
-        _print_json({"accounts": show.account_records(accounts)})
+        sums = [show.sum_record(rows) for agreed, rows in zip(contracts, datasets, strict=True) if agreed.unit.period]
+        _print_json({"accounts": show.account_records(accounts), **({"in_all_periods": sums} if sums else {})})
         return
-    for account in accounts:
-        _OUT.print(show.account_table(account))
-        agreed = Contract.from_text(store.contract_texts(account.account)[-1])
-        show.show_claims(_OUT, claims_to_date(agreed, account))
+    for agreed, rows in zip(contracts, datasets, strict=True):
+        for row in rows:
+            _OUT.print(show.account_table(row))
+        show.show_claims(_OUT, claims_to_date(agreed, *rows))
+        if agreed.unit.period is not None:
+            show.show_claims(_OUT, claims_to_date(agreed, *rows, all_periods=True))
 
 
 @app.command(epilog="Example:  `parco history --ledger purchases.ledger`")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from parco.contract.contract import Contract
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text, exact_text
 from parco.privacy.claim import Claim
 from parco.queries import consequences
+from parco.session.receipt import account_claims
 from parco.session.release import Answer, Release
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = [
     "show_consequences",
     "show_release",
     "side_by_side",
+    "sum_record",
 ]
 
 _BAR_WIDTH, _ACTOR_WIDTH = 40, 12
@@ -120,7 +122,8 @@ def show_consequences(console: Console, contract: Contract) -> None:
     """What a contract leads to, before anything is signed."""
     for words in consequences.in_words(contract):
         console.print(plain(words))
-    whole = consequences.cap_claim(contract)
+    cap = contract.budget.cap.value
+    whole, *_ = account_claims(contract, cap=cap, spent=Fraction(0), fixed_cap=cap, accounts=contract.accounts)
     console.print(plain(whole.in_words()))
     order, own = consequences.best_order(contract), contract.budget.receipt_order
     if order is not None and not order / 2 <= own <= order * 2:
@@ -159,7 +162,7 @@ def account_records(accounts: Iterable[AccountRow]) -> list[dict[str, str]]:
     """Accounts as `parco budget --json` prints them: exact decimal text."""
     return [
         {
-            "account": row.name,
+            "account": row.title,
             "measure": str(row.measure),
             "cap": _cost(row.cap),
             "spent": _cost(row.spent),
@@ -170,6 +173,15 @@ def account_records(accounts: Iterable[AccountRow]) -> list[dict[str, str]]:
         }
         for row in accounts
     ]
+
+
+def sum_record(accounts: Sequence[AccountRow]) -> dict[str, str]:
+    """What a unit that is in all periods of a data set may lose, and has lost: the sums over its accounts."""
+    return {
+        "account": accounts[0].name,
+        "measure": str(accounts[0].measure),
+        **{name: _cost(sum(getattr(row, name) for row in accounts)) for name in ("cap", "spent", "reserved")},
+    }
 
 
 def account_table(row: AccountRow) -> Table:
@@ -198,11 +210,13 @@ def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> l
             "question": None if row.question is None else json.loads(row.question),
             "fresh": row.fresh,
             "private": row.private,
-            "cost": _cost(sum(charge.cost for charge in row.charges)),
+            "cost": _cost(max((charge.cost for charge in row.charges), default=0)),
             "mechanism": None if row.mechanism is None else row.mechanism.kind,
             "scale": None if row.mechanism is None else str(row.mechanism.scale),
             "cells": row.cells,
             "repeats": repeats.get(row.seq, 0),
+            **({"reason": row.reason} if row.state in ("revise", "cap") else {}),
+            **({"caps": {str(one.account): _cost(one.cap) for one in row.caps}} if row.caps else {}),
         }
         for row in history
     ]
@@ -251,10 +265,11 @@ def contract_table(contract: Contract) -> Table:
     asked += f", delta {float(budget.delta):g})" if budget.delta and asked else ")" * bool(asked)
     lines = [
         ("purpose", contract.purpose),
-        ("protected", f"one {unit.column}: all its rows ({unit.neighbours})"),
+        ("protected", f"one {unit.column}{_in_period(contract)} ({unit.neighbours})"),
         ("at most", f"{_many(unit.groups, 'group')} of a question, {_many(unit.rows, 'row')} in each"),
         ("not protected", contract.unprotected if contract.unprotected == "none" else ", ".join(contract.unprotected)),
         ("budget", amount + asked),
+        *([] if unit.period is None else [("all periods", _all_periods(contract))]),
         ("a question", f"spends {exact_text(budget.default_share)} of it where no cost is named"),
         ("receipts", f"at order {exact_text(budget.receipt_order)}"),
         ("data", f"{contract.data.name}, version {contract.data.version}"),
@@ -264,11 +279,28 @@ def contract_table(contract: Contract) -> Table:
             ", ".join(f"{name} ({_many(len(contract.keys(name) or ()), 'group')})" for name in contract.groupings)
             or "nothing",
         ),
+        *([] if contract.parts is None else [("parts", _parts(contract.parts))]),
         ("digest", contract.digest),
     ]
     for name, value in lines:
         table.add_row(name, plain(value))
     return table
+
+
+def _in_period(contract: Contract) -> str:
+    period = contract.unit.period
+    return ": all its rows" if period is None else f" in one {period}: all its rows of that {period}"
+
+
+def _all_periods(contract: Contract) -> str:
+    count = len(contract.accounts)
+    total = decimal_text(count * contract.budget.cap_units * COST_UNIT)
+    return f"the budget is for each of {count}; one {contract.unit.column} in all of them may lose their sum, {total}"
+
+
+def _parts(parts: Mapping[str, Fraction]) -> str:
+    shares = ", ".join(f"{name} {exact_text(parts[name])}" for name in parts)
+    return f"{shares} of the units, by a secret coin; each part has the whole budget"
 
 
 def _many(count: int, thing: str) -> str:
@@ -290,11 +322,21 @@ def _what(record: dict[str, object]) -> str:
     question = record["question"]
     if record["state"] == "open":
         return f"sign {record['contract']}"
+    if record["state"] in ("revise", "cap"):
+        return _act(record)
     if not isinstance(question, dict):
         return "(erased)"
     column = f" {question['column']['name']}" if question["column"] else ""
     by = ", ".join(group["name"] for group in question["by"])
-    return f"{question['statistic']}{column}{f' by {by}' if by else ''}, v. {question['version']}"
+    part = f" in part {question['part']['name']}" if "part" in question else ""
+    return f"{question['statistic']}{column}{f' by {by}' if by else ''}{part}, v. {question['version']}"
+
+
+def _act(record: dict[str, object]) -> str:
+    caps, reason = record.get("caps"), record["reason"] or "(erased)"
+    if not isinstance(caps, dict):
+        return f"revise {record['contract']}: {reason}"
+    return f"cap {', '.join(dict.fromkeys(caps.values()))}: {reason}"
 
 
 def _amount(value: Fraction, places: int) -> str:

@@ -11,9 +11,9 @@ from parco.contract.fields import Exact, Part
 from parco.measure import Cost, Measure, delta_units_floor, units_floor
 from parco.privacy import conversion
 
-__all__ = ["Budget"]
+__all__ = ["AMOUNTS", "Budget"]
 
-_AMOUNTS = ("epsilon", "mu", "rho", "epsilon_at_order", "total")
+AMOUNTS = ("epsilon", "mu", "rho", "epsilon_at_order", "total")
 _OWN_AMOUNT = {"pure": "epsilon", "gdp": "mu", "zcdp": "rho", "renyi": "epsilon_at_order"}
 
 # A gdp budget with a larger epsilon has mu squared above 169,000 for every delta >= 1e-300: no account can hold it, and
@@ -68,7 +68,7 @@ class Budget(Part):
 
     def _check_amount(self) -> None:
         own = _OWN_AMOUNT[self.tag]
-        given = [name for name in _AMOUNTS if getattr(self, name) is not None]
+        given = [name for name in AMOUNTS if getattr(self, name) is not None]
         if len(given) != 1 or given[0] not in ("epsilon", own, "total"):
             words = dict.fromkeys(("epsilon", own, "total"))
             raise ValueError(f"a {self.tag} budget is given by exactly one of {', '.join(words)}")

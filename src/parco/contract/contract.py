@@ -25,8 +25,9 @@ from pydantic import (
 from parco import canonical
 from parco.contract.budget import Budget
 from parco.contract.columns import Bins, Column, DateColumn, DecimalColumn, IntegerColumn, NumericColumn, TextColumn
+from parco.contract.division import WHOLE, check_parts, check_period, part_names
 from parco.contract.document import blanks, faults, parse_document
-from parco.contract.fields import Count, Name, Part, check_distinct, distinct_names, whole
+from parco.contract.fields import Count, Exact, Name, Part, check_distinct, distinct_names, whole
 from parco.errors import ContractError
 from parco.measure import exact_text
 
@@ -59,6 +60,8 @@ class Unit(Part):
     """A unit counts in at most this many groups of one question."""
     rows: Count
     """A unit counts with at most this many rows in each group."""
+    period: Name | None = None
+    """The bins whose periods, together with the column, are what is protected: one unit in one period."""
 
 
 class Contract(Part):
@@ -78,6 +81,8 @@ class Contract(Part):
     bins: Annotated[Mapping[Name, Bins], BeforeValidator(distinct_names), _READ_ONLY, _AS_DICT] = Field(
         default_factory=_nothing
     )
+    parts: Annotated[Mapping[Name, Exact], BeforeValidator(distinct_names), _READ_ONLY, _AS_DICT] | None = None
+    """The share of the units in each part; each part has an account of its own."""
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
 
     @classmethod
@@ -119,6 +124,10 @@ class Contract(Part):
         for name, bins in self.bins.items():
             if not isinstance(self.columns.get(bins.column), DateColumn):
                 raise ValueError(f"bins.{name}: {bins.column} is not declared as a column of type date")
+        check_parts(self.parts, neighbours=self.unit.neighbours)
+        if (period := self.unit.period) is not None:
+            keys = self.bins[period].keys if period in self.bins else None
+            check_period(keys, neighbours=self.unit.neighbours, parts=self.parts is not None)
         return self
 
     @property
@@ -151,10 +160,31 @@ class Contract(Part):
         Receipt order and deltas among them: chosen after seeing answers, they would make realised claims false.
         """
         unit, budget = self.unit, self.budget
+        division: dict[str, object] = {}
+        if self.parts is not None:
+            division["parts"] = {part: exact_text(self.parts[part]) for part in self.parts}
+        if self.period is not None:
+            division["period"] = self.period
         deltas = {name: exact_text(getattr(budget, name)) for name in ("delta", "delta_mechanisms", "receipt_order")}
         return canonical.encode(
-            {"measure": str(budget.measure), "neighbours": unit.neighbours, "unit": unit.column, **deltas}
+            {"measure": str(budget.measure), "neighbours": unit.neighbours, "unit": unit.column, **deltas, **division}
         ).decode()
+
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        """The labels of the data set's accounts: one for the whole, or one for each part or period."""
+        if self.unit.period is not None:
+            return tuple(str(key) for key in self.bins[self.unit.period].keys)
+        return (WHOLE,) if self.parts is None else part_names(self.parts)
+
+    @property
+    def period(self) -> dict[str, object] | None:
+        """What decides the period of a row: the bins and their column as declared, or None without periods."""
+        if self.unit.period is None:
+            return None
+        bins = self.bins[self.unit.period]
+        declared = {"bins": bins, "column": self.columns[bins.column]}
+        return {name: one.model_dump(mode="json", exclude_none=True) for name, one in declared.items()}
 
     def numeric(self, column: str) -> NumericColumn | None:
         """The declaration of a column that can be summed, or None."""

@@ -6,6 +6,7 @@
     kept_cells    at most K cells of a unit
     result        cell, sum of amounts
 
+A question on a part of the units, or on a unit in one period, is so from `source_rows` on (`parts.py`, `periods.py`).
 Which rows and cells a unit keeps depends on its own rows and on the data set's secret: the order is that of a keyed
 hash of unit, cell, value and occurrence, never of position, so shuffling the file changes nothing. Every expression
 is total: no value can raise. Names and literals are nodes of the tree; no text is ever put together.
@@ -22,6 +23,8 @@ from functools import cache
 from sqlglot import exp, parse_one
 
 from parco.contract.columns import IntegerColumn
+from parco.engines.parts import in_part
+from parco.engines.periods import in_periods, period_index, place_of_period, unit_in_period
 from parco.engines.source import Kind
 from parco.measure import decimal_text
 from parco.queries.query import Query, Statistic
@@ -82,7 +85,7 @@ def statement(query: Query, columns: dict[str, StoredColumn], *, relation: exp.E
     `columns` maps the unit and each stored column the question uses; `relation` is what FROM names. A cell without
     rows is absent from the result: the caller, who knows the declared keys, puts its zero.
     """
-    tables = {"source_rows": _source_rows(query, columns, relation)}
+    tables = {"source_rows": _source_rows(query, columns, relation, secret=secret)}
     if query.statistic is Statistic.SUM:
         tables["kept_rows"] = _kept_rows(query, secret)
     tables["unit_cells"] = _unit_cells(query)
@@ -93,16 +96,29 @@ def statement(query: Query, columns: dict[str, StoredColumn], *, relation: exp.E
     return result
 
 
-def _source_rows(query: Query, columns: dict[str, StoredColumn], relation: exp.Expression) -> exp.Select:
+def _source_rows(
+    query: Query, columns: dict[str, StoredColumn], relation: exp.Expression, *, secret: bytes
+) -> exp.Select:
     """The rows that count: unit, value and all keys are there. Undeclared keys are gone before cells are chosen."""
     unit = exp.cast(columns[query.contract.unit.column].expression.copy(), "TEXT")
     value = _number(1) if query.column is None else _value(query, query.column, columns[query.column])
     declared = exp.select(exp.alias_(unit, "unit"), exp.alias_(value, "value")).from_(relation)
     for index, name in enumerate(query.by):
         declared = _with_ordinal(declared, query, columns, name=name, index=index)
-    rows = exp.select("unit", "value", exp.alias_(_cell(query), "cell")).from_(declared.subquery("declared"))
-    rows = rows.where("NOT unit IS NULL", "NOT value IS NULL")
+    period = period_index(query)
+    if period == len(query.by):
+        declared = _with_ordinal(declared, query, columns, name=query.contract.unit.period or "", index=period)
+    protected = exp.column("unit") if period is None else unit_in_period(period)
+    rows = exp.select(exp.alias_(protected, "unit"), "value", exp.alias_(_cell(query), "cell"))
+    rows = rows.from_(declared.subquery("declared"))
+    rows = rows.where("NOT declared.unit IS NULL", "NOT value IS NULL")
+    if period is not None:
+        rows = rows.where(in_periods(query, period))
+    if query.part is not None and query.contract.parts is not None:
+        rows = rows.where(*in_part(query.contract.parts, query.part, secret=secret))
     for index, keys in enumerate(query.keys):
+        if index == period:
+            continue
         ordinal, last = exp.column(f"ordinal_{index}"), _number(len(keys) - 1)
         rows = rows.where(_template(":ordinal BETWEEN 0 AND :last", ordinal=ordinal, last=last))
     return rows
@@ -130,7 +146,10 @@ def _cell(query: Query) -> exp.Expression:
     """The number of the row's cell: mixed radix over the ordinals, in the order of `Query.labels`."""
     cell: exp.Expression = exp.cast(_number(0), "BIGINT")
     for index, keys in enumerate(query.keys):
-        ordinal, size = exp.column(f"ordinal_{index}"), _number(len(keys))
+        ordinal: exp.Expression = exp.column(f"ordinal_{index}")
+        if query.by[index] == query.contract.unit.period:
+            ordinal = place_of_period(query, index)
+        size = _number(len(keys))
         cell = _template("CAST(:cell * :size + :ordinal AS BIGINT)", cell=cell, size=size, ordinal=ordinal)
     return cell
 

@@ -3,6 +3,7 @@
     reserve ──▶ start ──▶ settle | forfeit
        └──────▶ void
 
+Before and between them stand `open`, `revise` (a signed contract has a new text) and `cap` (an account's cap moves).
 `apply` checks every transition and changes nothing; a violation raises VerificationError naming the entry. No store is
 trusted here: each must leave entries that replay to the very accounts it shows.
 """
@@ -15,7 +16,21 @@ from fractions import Fraction
 from typing import Any
 
 from parco.errors import VerificationError
-from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Open, Reserve, Settle, Start, Void, decode
+from parco.ledger.entries import (
+    Balance,
+    Cap,
+    Charge,
+    Entry,
+    Forfeit,
+    Open,
+    Opened,
+    Reserve,
+    Revise,
+    Settle,
+    Start,
+    Void,
+    decode,
+)
 
 __all__ = ["EMPTY", "Account", "Request", "State", "apply", "replay"]
 
@@ -74,13 +89,23 @@ class Request:
 
 @dataclass(frozen=True)
 class State:
-    """All that `size` entries add up to; `contracts` gives a signed contract's accounts, `keys` a key's request."""
+    """All that `size` entries add up to; `contracts` gives a signed contract's accounts, `keys` a key's request.
+
+    `revisions` gives the text that replaced a contract's, `caps` the cap that an entry gave to an account.
+    """
 
     size: int = 0
     accounts: Mapping[int, Account] = field(default_factory=dict)
     requests: Mapping[int, Request] = field(default_factory=dict)
     contracts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     keys: Mapping[str, int] = field(default_factory=dict)
+    revisions: Mapping[str, str] = field(default_factory=dict)
+    caps: Mapping[tuple[int, int], int] = field(default_factory=dict)
+
+    @property
+    def current(self) -> dict[str, tuple[int, ...]]:
+        """The accounts of each contract in its latest version."""
+        return {contract: own for contract, own in self.contracts.items() if contract not in self.revisions}
 
 
 EMPTY = State()
@@ -94,9 +119,11 @@ class _Change:
     requests: Mapping[int, Request] = field(default_factory=dict)
     contracts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     keys: Mapping[str, int] = field(default_factory=dict)
+    revisions: Mapping[str, str] = field(default_factory=dict)
+    caps: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
 
-_MAPPINGS = ("accounts", "requests", "contracts", "keys")
+_MAPPINGS = ("accounts", "requests", "contracts", "keys", "revisions", "caps")
 
 
 def apply(state: State, entry: Entry) -> State:
@@ -166,11 +193,43 @@ def _check_opened(state: State, entry: Open, *, old: dict[int, Account], new: di
     _require(same, entry, "its accounts or terms differ from those of its data set")
 
 
-def _reserve(state: State, entry: Reserve) -> _Change:
-    _require(entry.key not in state.keys, entry, "its key belongs to another request")
-    own = state.contracts.get(entry.contract)
+def _revise(state: State, entry: Revise) -> _Change:
+    own = _current(state, entry, entry.revised)
+    _require(entry.contract not in state.contracts, entry, "this contract is signed already")
+    accounts = [state.accounts[number] for number in own]
+    same = entry.accounts == tuple(Opened(one.account, one.label, one.cap, one.delta_cap) for one in accounts)
+    _require(same and all(one.terms == entry.terms for one in accounts), entry, "its accounts, caps or terms differ")
+    return _Change(contracts={entry.contract: own}, revisions={entry.revised: entry.contract})
+
+
+def _cap(state: State, entry: Cap) -> _Change:
+    """A cap never falls below what is spent or reserved; requests in flight were admitted under the old one."""
+    accounts = {}
+    for capped in entry.accounts:
+        account = state.accounts.get(capped.account)
+        if account is None:
+            raise _fault(entry, f"there is no account {capped.account}")
+        room = capped.cap >= account.cap or account.spent + account.reserved <= capped.cap
+        _require(room, entry, f"account {capped.account} has more spent or reserved than its new cap")
+        accounts[capped.account] = replace(account, cap=capped.cap)
+    datasets = {account.dataset for account in accounts.values()}
+    _require(len(datasets) == 1, entry, "its accounts are of two data sets")
+    moved = any(state.accounts[number].cap != account.cap for number, account in accounts.items())
+    _require(moved, entry, "no cap moves")
+    return _Change(accounts=accounts, caps={(entry.seq, capped.account): capped.cap for capped in entry.accounts})
+
+
+def _current(state: State, entry: Entry, contract: str) -> tuple[int, ...]:
+    own = state.contracts.get(contract)
     if own is None:
         raise _fault(entry, "its contract was never signed")
+    _require(contract not in state.revisions, entry, "its contract was revised before")
+    return own
+
+
+def _reserve(state: State, entry: Reserve) -> _Change:
+    _require(entry.key not in state.keys, entry, "its key belongs to another request")
+    own = _current(state, entry, entry.contract)
     charged = {charge.account for charge in entry.charges}
     _require(not charged.isdisjoint(own), entry, "none of its contract's accounts is charged")
     accounts = {}
@@ -211,6 +270,8 @@ def _forfeit(state: State, entry: Forfeit) -> _Change:
 
 _RULES: dict[type[Any], Callable[[State, Any], _Change]] = {
     Open: _open,
+    Revise: _revise,
+    Cap: _cap,
     Reserve: _reserve,
     Start: _start,
     Settle: _settle,

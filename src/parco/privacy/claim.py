@@ -145,7 +145,9 @@ class Claim:
 
     def _attack(self) -> list[str]:
         """What an attacker can do, where the claim bounds every set of outcomes alike."""
-        if self.basis != "cap" or self.context.neighbours != "add-or-remove":
+        # An ex-post claim of a cap that moved bounds outcomes with this cap or a smaller one, not every set.
+        every_set = self.basis == "cap" and not self.accountant.startswith("ex-post")
+        if not every_set or self.context.neighbours != "add-or-remove":
             return []
         found = significant_text(100 * self.true_positive_rate_upper(_FALSE_POSITIVES), _DIGITS_IN_WORDS, up=True)
         return [

@@ -10,12 +10,11 @@ from fractions import Fraction
 
 from parco.contract.contract import Contract
 from parco.measure import Measure, exact_text, significant_text
-from parco.privacy import claim, conversion
-from parco.privacy.claim import Claim
+from parco.privacy import conversion
 from parco.queries.plan import Plan, Spend
 from parco.queries.query import Query, Statistic
 
-__all__ = ["best_order", "cap_claim", "in_words", "sample_plans"]
+__all__ = ["best_order", "in_words", "sample_plans"]
 
 # One grouping of each size class shows the prices; all pairs of groupings would only fill the screen.
 _GROUPINGS_SHOWN = 4
@@ -46,35 +45,22 @@ def in_words(contract: Contract) -> list[str]:
     return [words for words in (heavy, alone, clamp, spend, public) if words]
 
 
-def cap_claim(contract: Contract) -> Claim:
-    """What the whole budget guarantees, by the sharpest conversion of its measure."""
-    unit, budget = contract.unit, contract.budget
-    context = claim.Context(
-        unit=unit.column,
-        neighbours=unit.neighbours,
-        bounds=f"{unit.groups} groups, {unit.rows} rows in each",
-        measure=budget.measure,
-    )
-    caps = claim.cap_claims(
-        context,
-        cap=budget.cap.value,
-        delta=budget.delta_for_conversion,
-        delta_mechanisms=budget.delta_mechanisms,
-    )
-    return caps[0]
-
-
 def sample_plans(contract: Contract) -> Iterator[Plan]:
     """One question of each kind at the default share: ungrouped, then by the first groupings, then each sum."""
     spend = Spend()
-    groupings: list[tuple[str, ...]] = [(), *((name,) for name in contract.groupings[:_GROUPINGS_SHOWN])]
+    # Where a unit is protected in each period, a question is asked by period.
+    period = () if contract.unit.period is None else (contract.unit.period,)
+    groupings: list[tuple[str, ...]] = [
+        (),
+        *((name,) for name in contract.groupings[:_GROUPINGS_SHOWN] if name not in period),
+    ]
     bounded = {name: contract.numeric(name) for name in contract.columns}
     sums = [name for name, numeric in bounded.items() if numeric is not None and numeric.magnitude]
     asked: list[tuple[Statistic, str | None]] = [(Statistic.COUNT_UNITS, None), (Statistic.COUNT, None)]
     asked += [(Statistic.SUM, name) for name in sums]
     for statistic, column in asked:
         for by in groupings:
-            query = Query.of(contract, statistic, column=column, by=by)
+            query = Query.of(contract, statistic, column=column, by=tuple(dict.fromkeys((*by, *period))))
             yield Plan.of(query, version=contract.data.version, spend=spend)
 
 

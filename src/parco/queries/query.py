@@ -13,8 +13,10 @@ from typing import Literal
 
 from parco import canonical
 from parco.contract.contract import Contract
+from parco.contract.division import coin_range
 from parco.contract.fields import CELLS_MAX
 from parco.errors import QuestionError
+from parco.queries.periods import periods_of
 
 __all__ = ["Query", "Statistic"]
 
@@ -43,25 +45,39 @@ class Query:
     statistic: Statistic
     column: str | None
     by: tuple[str, ...]
+    part: str | None = None
+    """The part of the units it is restricted to, or all of them."""
+    periods: tuple[str, ...] = ()
+    """The periods it touches, in their order; none where the contract's unit has no period."""
 
     @classmethod
     def of(
-        cls, contract: Contract, statistic: str, *, column: str | None = None, by: str | Sequence[str] = ()
+        cls,
+        contract: Contract,
+        statistic: str,
+        *,
+        column: str | None = None,
+        by: str | Sequence[str] = (),
+        part: str | None = None,
+        period: str | Sequence[str] | None = None,
     ) -> Query:
         """For every question on declared names, returns it, or raises QuestionError naming what the contract lacks."""
         kinds = [kind.value for kind in Statistic]
         if statistic not in kinds:
             raise QuestionError(f"unknown statistic {statistic!r}: choose one of {', '.join(kinds)}")
         name = None if column is None else _name(column)
-        query = cls(contract, Statistic(statistic), name, _names(by))
+        names = _names(by)
+        periods = periods_of(contract, names, period)
+        query = cls(contract, Statistic(statistic), name, names, _part(contract, part), periods)
         query._check_column()
         query._check_groups()
         return query
 
     @property
     def keys(self) -> tuple[tuple[Key, ...], ...]:
-        """The declared keys of each grouping in `by`."""
-        return tuple(self.contract.keys(name) or () for name in self.by)
+        """The declared keys of each grouping in `by`; of the period's, those that are asked."""
+        period = self.contract.unit.period
+        return tuple(self.periods if name == period else self.contract.keys(name) or () for name in self.by)
 
     @property
     def cells(self) -> int:
@@ -70,8 +86,13 @@ class Query:
 
     @property
     def groups(self) -> int:
-        """In how many of the groups one unit can count: min(K, G)."""
-        return min(self.contract.unit.groups, self.cells)
+        """In how many of the groups one unit can count: min(K, G); with periods, in how many of one period's."""
+        return min(self.contract.unit.groups, self._cells_of_one)
+
+    @property
+    def _cells_of_one(self) -> int:
+        """How many cells a protected unit can reach at all: all of them, or with periods those of its own."""
+        return self.cells // len(self.periods) if self.contract.unit.period in self.by else self.cells
 
     @property
     def step(self) -> Fraction:
@@ -105,21 +126,44 @@ class Query:
         }
         if contract.data.table is not None:
             record["table"] = contract.data.table
+        if self.part is not None and contract.parts is not None:
+            low, high = coin_range(contract.parts, self.part)
+            record["part"] = {"name": self.part, "from": low, "below": high}
+        if contract.period is not None:
+            record["period"] = {**contract.period, "keys": self.periods}
         return canonical.encode(record).decode()
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The names it needs of the data, beside the unit: groupings, period, column."""
+        period = () if self.contract.unit.period is None else (self.contract.unit.period,)
+        return tuple(dict.fromkeys([*self.by, *period, *(() if self.column is None else (self.column,))]))
+
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        """The labels of the accounts that pay for it: its part's, its periods', or all of the data set's."""
+        if self.periods:
+            return self.periods
+        return self.contract.accounts if self.part is None else (self.part,)
 
     @property
     def limits(self) -> str:
         """How one unit is bounded in this question, in words."""
         unit = self.contract.unit
-        words = [f"one {unit.column} counts"]
+        words = [f"one {unit.column}{'' if unit.period is None else f' in one {unit.period}'} counts"]
         if self.statistic is not Statistic.COUNT_UNITS:
             words.append(f"with at most {unit.rows} of its rows{' in a group,' if self.by else ''}")
-        words.append(f"in at most {self.groups} of {self.cells} groups" if self.by else "in all")
+        some = self.by and (unit.period is None or self._cells_of_one > 1)
+        words.append(f"in at most {self.groups} of {self._cells_of_one} groups" if some else "in all")
         return " ".join(words)
 
     def __str__(self) -> str:
         what = self.statistic.value if self.column is None else f"{self.statistic.value} {self.column}"
-        return f"{what} by {', '.join(self.by)}" if self.by else what
+        what = f"{what} by {', '.join(self.by)}" if self.by else what
+        if self.part is not None:
+            return f"{what} in part {self.part}"
+        some = self.periods and (len(self.periods) < len(self.contract.accounts) or not self.by)
+        return f"{what} in {', '.join(self.periods)}" if some else what
 
     def _definition(self, name: str, *, drop: Literal["keys", "bounds"]) -> dict[str, object]:
         """What the contract says of a name in its role here: a grouping has no bounds, a summed column no keys."""
@@ -159,6 +203,16 @@ def _names(by: str | Sequence[str]) -> tuple[str, ...]:
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise QuestionError('by takes one name or a list of names, such as by="month" or by=["month", "channel"]')
     return tuple(sorted(_name(name) for name in names))
+
+
+def _part(contract: Contract, part: object) -> str | None:
+    if part is None:
+        return None
+    if contract.parts is None:
+        raise QuestionError("this contract declares no parts: leave out part")
+    if not isinstance(part, str) or _name(part) not in contract.parts:
+        raise QuestionError(f"there is no such part; there are: {', '.join(contract.accounts)}")
+    return _name(part)
 
 
 def _name(text: str) -> str:

@@ -5,11 +5,12 @@ A receipt is a function of what the ledger stores, so the same release has the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from parco.contract.contract import Contract
+from parco.contract.division import WHOLE
 from parco.measure import COST_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
 from parco.mechanisms.mechanism import Mechanism
 from parco.privacy import claim, expost
@@ -18,6 +19,8 @@ from parco.privacy.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
     from parco.stores.records import AccountRow
+
+_LISTED_MAX = 12
 
 __all__ = ["Receipt", "account_claims", "claims_to_date"]
 
@@ -29,7 +32,9 @@ class Receipt:
     `cost` and `remaining` are in the account's measure; `spent` counts what was spent or reserved on the account when
     this release was settled, itself included; `scale` and `lattice` are
     in the statistic's units; `position` is the ledger entry that settled it. `private` is False where the bits came
-    from a tape. `limits` says how a unit is bounded in this question.
+    from a tape. `limits` says how a unit is bounded in this question. `accounts` are the labels of those that paid,
+    each of them `cost`; `cap` and `spent` are of the one that has least left, `fixed_cap` is its cap as signed, None
+    once it was raised.
     """
 
     release: int
@@ -45,6 +50,8 @@ class Receipt:
     spent: Cost
     private: bool
     parco: str
+    fixed_cap: Cost | None = None
+    accounts: tuple[str, ...] = (WHOLE,)
 
     @property
     def measure(self) -> Measure:
@@ -66,22 +73,40 @@ class Receipt:
         """The realised ex-post bound of this release at the receipt order."""
         return expost.bound_at_order(self.measure, self.cost.value, order=self.order)
 
+    @property
+    def cost_in_all(self) -> Cost:
+        """What a unit that is in all the periods of this release loses by it: the sum of their costs."""
+        return Cost(self.cost.units * len(self.accounts))
+
+    def _shares(self) -> str:
+        unit = self.contract.unit
+        if unit.period is None:
+            return "each unit is in one part"
+        return f"one {unit.column} in all of them loses their sum, {self.cost_in_all}"
+
     def claims(self) -> tuple[Claim, ...]:
         """What may be claimed of all releases on the account up to `position` (docs/mathematics.md, "Claims").
 
         First the cap, which holds always; then the realised total at the receipt order. All are valid, none is tight.
         """
-        return account_claims(self.contract, cap=self.cap.value, spent=self.spent.value)
+        fixed = None if self.fixed_cap is None else self.fixed_cap.value
+        return account_claims(
+            self.contract, cap=self.cap.value, spent=self.spent.value, fixed_cap=fixed, accounts=self.accounts
+        )
 
     def record(self) -> dict[str, object]:
         """The receipt as a tree of text, integers and booleans; numbers as exact decimal or p/q text."""
         contract = self.contract
+        divided: dict[str, object] = {} if self.accounts == (WHOLE,) else {"accounts": list(self.accounts)}
+        if contract.unit.period is not None:
+            divided["cost_in_all_periods"] = str(self.cost_in_all)
         return {
             "release": self.release,
             "position": self.position,
             "question": self.question,
             "limits": self.limits,
             "account": contract.data.name,
+            **divided,
             "version": self.version,
             "contract": contract.name,
             "contract_digest": contract.digest,
@@ -115,39 +140,83 @@ class Receipt:
             f"  contract   {self.contract.name}, {self.contract.digest[:16]}…",
             f"  ledger     entry {self.position}, parco {self.parco}",
         ]
+        if self.accounts != (WHOLE,):
+            lines.insert(2, f"  paid by    {_listed(self.accounts)}, each the whole cost; {self._shares()}")
         if not self.private:
             lines.append("  NOT PRIVATE: the random bits came from a tape")
         return "\n".join(lines)
 
 
-def account_claims(contract: Contract, *, cap: Fraction, spent: Fraction) -> tuple[Claim, ...]:
+def account_claims(
+    contract: Contract,
+    *,
+    cap: Fraction,
+    spent: Fraction,
+    fixed_cap: Fraction | None,
+    accounts: tuple[str, ...] = (WHOLE,),
+    all_periods: bool = False,
+) -> tuple[Claim, ...]:
     """What may be claimed of an account with this cap on which this much is spent or reserved.
 
-    The mechanisms' own delta enters with its cap: what was spent of it depends on released values.
+    `fixed_cap`: the cap as signed, None if the account was ever raised above it. `accounts`: the labels for which the
+    claim is made, `cap` and `spent` being the largest among them; with `all_periods` the claim is made for a unit in
+    all of them, and `cap` and `spent` are sums. The mechanisms' own delta enters with its cap: what was spent of it
+    depends on released values.
     """
     budget, unit = contract.budget, contract.unit
     delta = budget.delta_for_conversion
     context = claim.Context(
-        unit=unit.column,
+        unit=unit.column if unit.period is None or all_periods else f"{unit.column} in one {unit.period}",
         neighbours=unit.neighbours,
-        bounds=f"each release within its contract's bounds, here {unit.groups} groups and {unit.rows} rows in each",
+        bounds=f"each release within its contract's bounds, here {unit.groups} groups and {unit.rows} rows in each"
+        + _division_in_words(contract, accounts, all_periods=all_periods),
         measure=budget.measure,
     )
-    return (
-        *claim.cap_claims(context, cap=cap, delta=delta, delta_mechanisms=budget.delta_mechanisms),
-        *claim.realised_claims(
-            context, total=spent, order=budget.receipt_order, delta=delta, delta_mechanisms=budget.delta_mechanisms
-        ),
-    )
+    deltas = {"delta": delta, "delta_mechanisms": budget.delta_mechanisms * (len(accounts) if all_periods else 1)}
+    caps: tuple[Claim, ...] = ()
+    if fixed_cap != cap:
+        moved = claim.realised_claims(context, total=cap, order=budget.receipt_order, **deltas)
+        caps = tuple(replace(one, basis="cap") for one in moved)
+    if fixed_cap is not None:
+        caps = (*claim.cap_claims(context, cap=fixed_cap, **deltas), *caps)
+    return (*caps, *claim.realised_claims(context, total=spent, order=budget.receipt_order, **deltas))
 
 
-def claims_to_date(contract: Contract, account: AccountRow) -> tuple[Claim, ...]:
-    """What may be claimed of an account as it stands; what is reserved counts as spent."""
+def claims_to_date(contract: Contract, *accounts: AccountRow, all_periods: bool = False) -> tuple[Claim, ...]:
+    """What may be claimed of a data set with these accounts as they stand; what is reserved counts as spent.
+
+    Of several parts or periods the largest amounts count, since each protected unit is in one (docs/mathematics.md,
+    "Parts", "Periods"). With `all_periods` the sums count: the claim is then for a unit that is in every period.
+    """
+    together = sum if all_periods else max
+    fixed = [account.fixed_cap for account in accounts]
+    known = [cap for cap in fixed if cap is not None]
     return account_claims(
         contract,
-        cap=account.cap * COST_UNIT,
-        spent=(account.spent + account.reserved) * COST_UNIT,
+        cap=together(account.cap for account in accounts) * COST_UNIT,
+        spent=together(account.spent + account.reserved for account in accounts) * COST_UNIT,
+        fixed_cap=together(known) * COST_UNIT if len(known) == len(fixed) else None,
+        accounts=tuple(account.label for account in accounts),
+        all_periods=all_periods,
     )
+
+
+def _division_in_words(contract: Contract, accounts: tuple[str, ...], *, all_periods: bool) -> str:
+    period, shown = contract.unit.period, _listed(accounts)
+    if all_periods:
+        return f"; present in every {period} of {shown}, so this is the sum over them"
+    if period is not None:
+        return f"; each {period} has an account of its own, so this is the largest loss among {shown}"
+    if contract.parts is None:
+        return ""
+    return (
+        f"; each unit is in one part, by a secret coin, so this is the largest loss in"
+        f" {'part' if len(accounts) == 1 else 'parts'} {shown}"
+    )
+
+
+def _listed(labels: tuple[str, ...]) -> str:
+    return ", ".join(labels) if len(labels) <= _LISTED_MAX else f"{labels[0]} to {labels[-1]} ({len(labels)})"
 
 
 def _short(value: Fraction) -> str:

@@ -67,6 +67,8 @@ class _Ask:
     spend: Spend
     fresh: bool
     key: str | None
+    part: str | None = None
+    period: str | Sequence[str] | None = None
 
 
 class How(TypedDict, total=False):
@@ -78,6 +80,8 @@ class How(TypedDict, total=False):
     confidence: Exactable | None
     fresh: bool
     key: str | None
+    part: str | None
+    period: str | Sequence[str] | None
 
 
 class Questions(ABC, Generic[R]):
@@ -87,8 +91,10 @@ class Questions(ABC, Generic[R]):
     error: the half-width that each cell's interval has to reach, in the statistic's units. confidence: the level of
     the intervals, 0.95 unless given. Numbers are exact: decimal text, p/q text, int, Fraction, or a float, which is
     taken by its shortest decimal text. fresh: pay again, even where an answer is stored. key: an idempotency key; the
-    same key never pays twice. Each raises RequestError for what the contract does not allow, BudgetError for what the
-    account does not hold (then nothing was charged), ForfeitedError after a failure behind the charge.
+    same key never pays twice. part: the declared part of the units to ask; without it all units are asked, and
+    every part pays. period: the period or periods to ask, where the contract protects a unit in one period. Each
+    raises RequestError for what the contract does not allow, BudgetError for what the account does not hold (then
+    nothing was charged), ForfeitedError after a failure behind the charge.
     """
 
     def count(self, **how: Unpack[How]) -> R:
@@ -114,7 +120,9 @@ class Questions(ABC, Generic[R]):
             raise QuestionError("fresh is True or False")
         spend = Spend.of(cost=how.get("cost"), error=how.get("error"), confidence=how.get("confidence"))
         key = None if key is None else label(key, "key")
-        return self._ask(_Ask(statistic, column, how.get("by", ()), spend, fresh, key))
+        return self._ask(
+            _Ask(statistic, column, how.get("by", ()), spend, fresh, key, how.get("part"), how.get("period"))
+        )
 
     @abstractmethod
     def _ask(self, ask: _Ask) -> R: ...
@@ -151,7 +159,8 @@ class Session(Questions[Release[Answer]]):
         if self._signed.text != contract.text:
             raise ContractChangedError(
                 f"the contract {contract.name} differs from the one that was signed on this ledger: restore the signed "
-                "text; or give the new one another name at its top, keep the name in [data], and sign it"
+                "text; or make the new one its next version with `parco revise` (`parco cap` where the budget's amount "
+                "differs); or give it another name at its top, keep the name in [data], and sign it"
             )
 
     def __enter__(self) -> Self:
@@ -186,12 +195,13 @@ class Session(Questions[Release[Answer]]):
         return self._run(plan, engine, outcome) if isinstance(outcome, int) else self._repeat(outcome, plan)
 
     def _plan(self, ask: _Ask) -> Plan:
-        query = Query.of(self.contract, ask.statistic, column=ask.column, by=ask.by)
+        query = Query.of(self.contract, ask.statistic, column=ask.column, by=ask.by, part=ask.part, period=ask.period)
         return Plan.of(query, version=self.version, spend=ask.spend)
 
     def _planned(self, ask: _Ask) -> Plan:
         """The plan, with what the account would hold afterwards."""
-        plan, remaining = self._plan(ask), self._remaining()
+        plan = self._plan(ask)
+        remaining = self._remaining(plan.query)
         stored = None if ask.fresh else self._stored(plan, ask)
         if stored is None:
             return replace(plan, remaining=remaining - plan.cost.value)
@@ -239,7 +249,7 @@ class Session(Questions[Release[Answer]]):
         if source is None:
             raise RequestError("name the data: --data, data=, or source in the contract's [data]")
         engine = DuckDBEngine(source)
-        engine.check(self.contract, [*query.by, *([] if query.column is None else [query.column])])
+        engine.check(self.contract, query.used)
         return engine
 
     def _begin(self, plan: Plan, ask: _Ask) -> int | Stored:
@@ -253,7 +263,7 @@ class Session(Questions[Release[Answer]]):
             mechanism=MechanismFacts(plan.mechanism.kind, plan.mechanism.scale, plan.mechanism.lattice),
             sensitivity=SensitivityFacts(plan.sensitivity.l1, plan.sensitivity.l2_squared),
             cells=plan.query.cells,
-            charges=(Charge(self._signed.account, plan.cost.units, 0),),
+            charges=tuple(Charge(number, plan.cost.units, 0) for number in self._charged(plan.query)),
             fresh=ask.fresh,
             private=self._private,
             key=ask.key,
@@ -322,12 +332,14 @@ class Session(Questions[Release[Answer]]):
             confidence=plan.confidence,
         )
         receipt = self._receipt(stored, plan, parco=body["parco"])
-        cost, remaining = (Cost(0), self._remaining()) if repeat else (receipt.cost, receipt.remaining)
+        cost, remaining = (Cost(0), self._remaining(plan.query)) if repeat else (receipt.cost, receipt.remaining)
         return Release(answer, receipt, repeat, cost, remaining)
 
     def _receipt(self, stored: Stored, plan: Plan, *, parco: str) -> Receipt:
-        (charge,) = stored.charges
-        balance = next(balance for balance in stored.accounts if balance.account == charge.account)
+        # All accounts of a question pay alike; what is told is of the one that has least left.
+        labels = {number: label for label, number in self._signed.accounts.items()}
+        balance = min(stored.accounts, key=lambda one: (one.cap - one.spent - one.reserved, one.account))
+        fixed = self._store.fixed_cap(balance.account, before=stored.position)
         reserve = stored.reserve
         return Receipt(
             release=stored.request,
@@ -338,16 +350,23 @@ class Session(Questions[Release[Answer]]):
             contract=Contract.from_text(self._store.contract_text(reserve.contract)),
             mechanism=_mechanism(stored),
             sensitivity=Sensitivity(l1=reserve.sensitivity.l1, l2_squared=reserve.sensitivity.l2_squared),
-            cost=Cost(charge.cost),
+            cost=Cost(max(charge.cost for charge in stored.charges)),
             cap=Cost(balance.cap),
             spent=Cost(balance.spent + balance.reserved),
             private=reserve.private,
             parco=parco,
+            fixed_cap=None if fixed is None else Cost(fixed),
+            accounts=tuple(labels[charge.account] for charge in stored.charges),
         )
 
-    def _remaining(self) -> Fraction:
-        account = next(row for row in self._store.accounts() if row.account == self._signed.account)
-        return account.remaining * COST_UNIT
+    def _charged(self, query: Query) -> list[int]:
+        """The accounts that pay for a question, rising."""
+        return sorted(self._signed.accounts[label] for label in query.accounts)
+
+    def _remaining(self, query: Query) -> Fraction:
+        """What is left on the account, or on the one of several that has least."""
+        charged = self._charged(query)
+        return min(row.remaining for row in self._store.accounts() if row.account in charged) * COST_UNIT
 
     # The two members below are all that `parco.testing` replaces.
     _private = True

@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Row, Select, inspect, select
 
 from parco import canonical
 from parco.errors import VerificationError
-from parco.ledger.entries import Entry, Forfeit, Open, Reserve, Settle, Start, Void, decode
+from parco.ledger.entries import Cap, Entry, Forfeit, Open, Reserve, Revise, Settle, Start, Void, decode
 from parco.measure import Measure
 from parco.stores import tables, texts
 from parco.stores.records import AccountRow, HistoryRow, Settled, Stored
 
-__all__ = ["account_rows", "bodies", "entry", "history_rows", "sharpest", "stored", "stored_answers"]
+__all__ = [
+    "account_rows",
+    "bodies",
+    "entry",
+    "fixed_cap",
+    "history_rows",
+    "sharpest",
+    "stored",
+    "stored_answers",
+]
 
 _Kind = TypeVar("_Kind", Open, Reserve, Settle)
 
@@ -44,7 +53,24 @@ def account_rows(connection: Connection) -> list[AccountRow]:
 def _account_row(connection: Connection, row: Row[tuple[object, ...]]) -> AccountRow:
     values = {name: value for name, value in row._mapping.items() if name in AccountRow.__dataclass_fields__}
     name = texts.read(connection, row.dataset) or f"account {row.account}"
-    return AccountRow(**{**values, "name": name, "measure": Measure.parse(row.measure)})
+    label = texts.read(connection, row.label) or f"account {row.account}"
+    fixed = fixed_cap(connection, row.account)
+    facts = {"name": name, "label": label, "measure": Measure.parse(row.measure), "fixed_cap": fixed}
+    return AccountRow(**{**values, **facts})
+
+
+def fixed_cap(connection: Connection, account: int, *, before: int | None = None) -> int | None:
+    """The cap as signed, if no entry (`before` a sequence, if given) ever raised the account above it; else None."""
+    opened = connection.scalar(select(tables.accounts.c.opened).where(tables.accounts.c.account == account))
+    if opened is None:
+        raise VerificationError(f"there is no account {account} on this ledger")
+    first = next(one.cap for one in entry(connection, opened, Open).accounts if one.account == account)
+    raised = select(tables.caps.c.seq).where(tables.caps.c.account == account, tables.caps.c.cap > first).limit(1)
+    if before is not None:
+        raised = raised.where(tables.caps.c.seq < before)
+    # A ledger made before caps could move has no such table.
+    moved = inspect(connection).has_table(tables.caps.name) and connection.scalar(raised) is not None
+    return None if moved else first
 
 
 def _answered(question: str) -> Select[tuple[int, int]]:
@@ -108,7 +134,7 @@ def sharpest(connection: Connection, question: str, serves: Callable[[Settled], 
 
 
 def history_rows(connection: Connection) -> list[HistoryRow]:
-    """One row for each signing and each request, in order, each as it stands now."""
+    """One row for each signing, revision, change of caps and request, in order, each as it stands now."""
     known = texts.read_all(connection)
     rows: dict[int, HistoryRow] = {}
     names: dict[str, str | None] = {}
@@ -123,6 +149,11 @@ def _into(
     if isinstance(found, Open):
         names[found.contract] = known.get(found.name)
         rows[found.seq] = _opened(found, known)
+        return
+    if isinstance(found, Revise | Cap):
+        if isinstance(found, Revise):
+            names[found.contract] = names.get(found.revised)
+        rows[found.seq] = _act(found, known, names=names)
         return
     if isinstance(found, Reserve):
         rows[found.seq] = _reserved(found, known, name=names.get(found.contract))
@@ -141,6 +172,20 @@ def _opened(found: Open, known: dict[str, str | None]) -> HistoryRow:
         state="open",
         contract=found.contract,
         name=known.get(found.name),
+    )
+
+
+def _act(found: Revise | Cap, known: dict[str, str | None], *, names: dict[str, str | None]) -> HistoryRow:
+    contract = found.contract if isinstance(found, Revise) else None
+    return HistoryRow(
+        seq=found.seq,
+        time=found.time,
+        actor=known.get(found.actor),
+        state="cap" if contract is None else "revise",
+        contract=contract,
+        name=None if contract is None else names.get(contract),
+        reason=known.get(found.reason),
+        caps=found.accounts if isinstance(found, Cap) else (),
     )
 
 

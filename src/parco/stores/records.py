@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from parco.ledger.entries import Balance, Charge, MechanismFacts, Reserve, SensitivityFacts
+from parco.ledger.entries import WHOLE, Balance, Capped, Charge, MechanismFacts, Reserve, SensitivityFacts
 from parco.measure import Measure
 
 __all__ = [
@@ -33,7 +34,10 @@ def _now() -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Opening:
-    """What `sign` promises: texts in full (they go to the side table), cap in 10^-15, delta cap in 10^-18."""
+    """What `sign` promises: texts in full (they go to the side table), cap in 10^-15, delta cap in 10^-18.
+
+    `labels` names the data set's accounts, each with these caps.
+    """
 
     actor: str
     name: str
@@ -43,19 +47,29 @@ class Opening:
     measure: Measure
     cap: int
     delta_cap: int
+    labels: tuple[str, ...] = (WHOLE,)
     time: int = field(default_factory=_now)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Signed:
-    """A contract as it was signed: `contract` is the digest by which entries name it, `text` its canonical text."""
+    """A contract as it was signed or last revised, by the entry at `position`.
 
-    account: int
+    `contract` is the digest by which entries name it, `text` its canonical text; `accounts` gives the account of each
+    label, in rising order.
+    """
+
+    accounts: Mapping[str, int]
     position: int
     contract: str
     name: str
     dataset: str
     text: str
+
+    @property
+    def account(self) -> int:
+        """The first account; the only one where the data set is not divided."""
+        return min(self.accounts.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +126,14 @@ class Stored(Settled):
 
 @dataclass(frozen=True, kw_only=True)
 class AccountRow:
-    """An account as it stands; cost amounts in 10^-15 of the measure, delta amounts in 10^-18."""
+    """An account as it stands; cost amounts in 10^-15 of the measure, delta amounts in 10^-18.
+
+    `fixed_cap` is the cap as signed, None if the account was ever raised above it.
+    """
 
     account: int
     name: str
+    label: str = WHOLE
     measure: Measure
     cap: int
     spent: int
@@ -125,6 +143,12 @@ class AccountRow:
     delta_spent: int
     delta_reserved: int
     delta_excess: int
+    fixed_cap: int | None
+
+    @property
+    def title(self) -> str:
+        """The data set's name, and the label of the account where there are several."""
+        return self.name if self.label == WHOLE else f"{self.name} / {self.label}"
 
     @property
     def remaining(self) -> int:
@@ -139,18 +163,20 @@ class AccountRow:
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryRow:
-    """One signing or one request; texts that were erased are None, `name` is the contract's.
+    """One signing, revision, change of caps or request; texts that were erased are None, `name` is the contract's.
 
-    `state` is `open` for a signing, else `reserved`, `started`, `settled`, `void` or `forfeited`; `charges` are what
-    was realised once settled, what was reserved before, nothing once void.
+    `state` is `open`, `revise` or `cap`, or for a request `reserved`, `started`, `settled`, `void` or `forfeited`;
+    `charges` are what was realised once settled, what was reserved before, nothing once void.
     """
 
     seq: int
     time: int
     actor: str | None
     state: str
-    contract: str
+    contract: str | None
     name: str | None = None
+    reason: str | None = None
+    caps: tuple[Capped, ...] = ()
     question: str | None = None
     fresh: bool = False
     position: int | None = None

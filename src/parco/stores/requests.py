@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Row, delete, insert, or_, select, update
 from parco import canonical
 from parco.errors import (
     BudgetError,
+    ContractChangedError,
     ForfeitedError,
     InternalError,
     KeyReuseError,
@@ -28,7 +29,7 @@ from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
 from parco.stores import reading, tables, texts
 from parco.stores.owner import Owner, current_owner, is_alive
 from parco.stores.records import FORFEITED, Pending, Request, Settled, Started, Stored
-from parco.stores.signing import append, secret_of
+from parco.stores.signing import accounts_of, append, secret_of
 
 __all__ = ["dead_requests", "decide", "forfeit", "settle", "void"]
 
@@ -180,14 +181,21 @@ def _reserve(connection: Connection, request: Request, owner: Owner) -> Started:
 
 
 def _check_signed(connection: Connection, request: Request) -> None:
-    account = connection.scalar(
-        select(tables.contracts.c.account).where(tables.contracts.c.contract == request.contract)
-    )
-    if account is None:
-        raise NotSignedError("this contract was never signed on this ledger: run `parco sign`")
+    columns = tables.contracts.c
+    dataset = connection.scalar(select(columns.dataset).where(columns.contract == request.contract))
+    if dataset is None:
+        raise _not_current(connection, request.contract)
+    own = {row.account for row in accounts_of(connection, dataset)}
     charged = [charge.account for charge in request.charges]
-    if account not in charged or charged != sorted(set(charged)):
-        raise InternalError("charges must rise by account and include the contract's own")
+    if own.isdisjoint(charged) or charged != sorted(set(charged)):
+        raise InternalError("charges must rise by account and include one of the contract's own")
+
+
+def _not_current(connection: Connection, contract: str) -> ContractChangedError | NotSignedError:
+    known = select(tables.texts.c.digest).where(tables.texts.c.digest == contract)
+    if connection.scalar(known) is None:
+        return NotSignedError("this contract was never signed on this ledger: run `parco sign`")
+    return ContractChangedError("this contract was revised meanwhile: read its new version, and ask again")
 
 
 def _set_aside(connection: Connection, charge: Charge) -> None:
@@ -217,12 +225,12 @@ def _no_room(connection: Connection, charge: Charge) -> BudgetError:
     if row is None:
         raise InternalError(f"there is no account {charge.account} on this ledger")
     asked, left, cap = (_cost_text(units) for units in (charge.cost, row.remaining, row.cap))
-    facts = {"account": row.name, "measure": str(row.measure), "asked": asked, "remaining": left, "cap": cap}
+    facts = {"account": row.title, "measure": str(row.measure), "asked": asked, "remaining": left, "cap": cap}
     if charge.cost > row.remaining:
-        text = f"this would be charged as {asked} {row.measure}, and {left} of {cap} is left on {row.name!r}"
+        text = f"this would be charged as {asked} {row.measure}, and {left} of {cap} is left on {row.title!r}"
     else:
         asked, left, cap = (_delta_text(units) for units in (charge.delta, row.delta_remaining, row.delta_cap))
-        text = f"this would be charged as delta {asked}, and {left} of {cap} is left on {row.name!r}"
+        text = f"this would be charged as delta {asked}, and {left} of {cap} is left on {row.title!r}"
         facts |= {"asked_delta": asked, "remaining_delta": left, "cap_delta": cap}
     return BudgetError(f"{text}; nothing was charged", **facts)
 

@@ -5,16 +5,27 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable
+from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select
 
 from parco.errors import ContractChangedError, ContractError, NotSignedError, VerificationError
-from parco.ledger.entries import WHOLE, Entry, Open, Opened, encode, secret_commitment
+from parco.ledger.entries import Entry, Open, Opened, encode, secret_commitment
 from parco.measure import UNITS_MAX
 from parco.stores import reading, tables, texts
 from parco.stores.records import Opening, Signed
 
-__all__ = ["append", "contract_text", "contract_texts", "find_signed", "secret_of", "sign"]
+__all__ = [
+    "accounts_of",
+    "append",
+    "check_amounts",
+    "check_terms",
+    "contract_text",
+    "contract_texts",
+    "find_signed",
+    "secret_of",
+    "sign",
+]
 
 _SECRET_BYTES = 32
 
@@ -33,21 +44,22 @@ def sign(connection: Connection, opening: Opening) -> Signed:
     Raises ContractChangedError if another text was signed under this name, ContractError if the data set has an
     account on other terms.
     """
-    _check_amounts(opening)
+    check_amounts(opening)
     old = _find(connection, opening.dataset, opening.name)
     if old is not None:
         if old.text != texts.normal(opening.contract):
             raise ContractChangedError(
-                f"another contract was signed as {opening.name!r} on this ledger: give the changed one another name at"
-                " its top, and keep the name in [data], so that both share one budget"
+                f"another contract was signed as {opening.name!r} on this ledger: make the changed one its new version"
+                " with `parco revise`; or give it another name at its top, and keep the name in [data], so that both"
+                " share one budget"
             )
         return old
     dataset = texts.intern(connection, "dataset", opening.dataset)
-    row = connection.execute(select(tables.accounts).where(tables.accounts.c.dataset == dataset)).one_or_none()
+    rows = accounts_of(connection, dataset)
     terms = texts.intern(connection, "terms", opening.terms)
-    if row is not None:
-        _check_terms(row, opening, terms)
-    return _open(connection, opening, dataset=dataset, terms=terms, account=None if row is None else row.account)
+    if rows:
+        check_terms(connection, rows, opening)
+    return _open(connection, opening, dataset=dataset, terms=terms, old=[row.account for row in rows])
 
 
 def find_signed(connection: Connection, dataset: str, name: str) -> Signed:
@@ -67,10 +79,17 @@ def contract_text(connection: Connection, contract: str) -> str:
 
 
 def contract_texts(connection: Connection, account: int) -> list[str]:
-    """The texts of all contracts signed on an account, the latest last."""
+    """The texts of all contracts on an account's data set, each in its latest version, the latest signed last."""
     columns = tables.contracts.c
-    query = select(columns.contract).where(columns.account == account).order_by(columns.opened)
+    dataset = select(tables.accounts.c.dataset).where(tables.accounts.c.account == account).scalar_subquery()
+    query = select(columns.contract).where(columns.dataset == dataset).order_by(columns.opened)
     return [contract_text(connection, digest) for digest in connection.scalars(query)]
+
+
+def accounts_of(connection: Connection, dataset: str) -> list[Row[Any]]:
+    """The accounts of the data set with this digest, rising."""
+    query = select(tables.accounts).where(tables.accounts.c.dataset == dataset).order_by(tables.accounts.c.account)
+    return list(connection.execute(query).all())
 
 
 def secret_of(connection: Connection, account: int) -> bytes:
@@ -89,13 +108,17 @@ def secret_of(connection: Connection, account: int) -> bytes:
     return bytes(secret)
 
 
-def _open(connection: Connection, opening: Opening, *, dataset: str, terms: str, account: int | None) -> Signed:
-    secret = secrets.token_bytes(_SECRET_BYTES) if account is None else secret_of(connection, account)
-    number = account or 1 + (connection.scalar(select(func.max(tables.accounts.c.account))) or 0)
+def _open(connection: Connection, opening: Opening, *, dataset: str, terms: str, old: list[int]) -> Signed:
+    secret = secret_of(connection, old[0]) if old else secrets.token_bytes(_SECRET_BYTES)
+    first = 1 + (connection.scalar(select(func.max(tables.accounts.c.account))) or 0)
+    numbers = old or list(range(first, first + len(opening.labels)))
     actor = texts.intern(connection, "actor", opening.actor)
     name = texts.intern(connection, "name", opening.name)
     contract = texts.intern(connection, "contract", opening.contract)
-    label = texts.intern(connection, "label", WHOLE)
+    labels = [texts.intern(connection, "label", label) for label in opening.labels]
+    opened = tuple(
+        Opened(number, label, opening.cap, opening.delta_cap) for number, label in zip(numbers, labels, strict=True)
+    )
     seq = append(
         connection,
         lambda seq: Open(
@@ -108,14 +131,15 @@ def _open(connection: Connection, opening: Opening, *, dataset: str, terms: str,
             terms=terms,
             measure=opening.measure.tag,
             order=opening.measure.order,
-            accounts=(Opened(number, label, opening.cap, opening.delta_cap),),
+            accounts=opened,
             secret=secret_commitment(secret),
         ),
     )
-    if account is None:
-        _new_account(connection, opening, number=number, opened=seq, digests=(dataset, label, terms))
-        connection.execute(insert(tables.secrets).values(account=number, secret=secret))
-    row = {"opened": seq, "dataset": dataset, "name": name, "contract": contract, "account": number}
+    if not old:
+        for number, label in zip(numbers, labels, strict=True):
+            _new_account(connection, opening, number=number, opened=seq, digests=(dataset, label, terms))
+            connection.execute(insert(tables.secrets).values(account=number, secret=secret))
+    row = {"opened": seq, "dataset": dataset, "name": name, "contract": contract, "account": numbers[0]}
     connection.execute(insert(tables.contracts).values(row))
     return find_signed(connection, opening.dataset, opening.name)
 
@@ -135,25 +159,37 @@ def _new_account(
     connection.execute(insert(tables.accounts).values(row))
 
 
-def _check_amounts(opening: Opening) -> None:
+def check_amounts(opening: Opening) -> None:
+    """Raises ContractError for caps that no account can hold, or labels that do not name accounts one by one."""
     for name, value in (("total", opening.cap), ("delta", opening.delta_cap)):
         if not 0 <= value <= UNITS_MAX:
             raise ContractError(f"the contract's {name} is outside what a ledger can hold")
+    if not opening.labels or len(set(opening.labels)) < len(opening.labels):
+        raise ContractError("the data set's parts or periods must have names that differ")
 
 
-def _check_terms(row: Row[tuple[object, ...]], opening: Opening, terms: str) -> None:
-    """Two contracts on one data set share its account, so they must promise alike what the account counts."""
+def check_terms(connection: Connection, rows: list[Row[Any]], opening: Opening, *, cap_moves: bool = False) -> None:
+    """Raises ContractError unless a contract promises what its data set's accounts count; the cap as it now stands.
+
+    Two contracts on one data set share its accounts. With `cap_moves` the cap may differ.
+    """
+    row = rows[0]
     differing = {
         "the measure": row.measure != str(opening.measure),
-        "the terms (protected unit, neighbours, deltas, receipt order)": row.terms != terms,
-        "the total": row.cap != opening.cap,
+        "the terms (protected unit, neighbours, deltas, receipt order, parts, periods)": texts.read(
+            connection, row.terms
+        )
+        != texts.normal(opening.terms),
+        "the parts": [texts.read(connection, one.label) for one in rows] != [*map(texts.normal, opening.labels)],
+        "the total": not cap_moves and any(one.cap != opening.cap for one in rows),
         "the delta": row.delta_cap != opening.delta_cap,
     }
     names = [name for name, differs in differing.items() if differs]
     if names:
+        total = "; a total is raised or lowered by `parco cap`" if "the total" in names else ""
         raise ContractError(
             f"the data set {opening.dataset!r} has an account on this ledger already, and this contract differs from it"
-            f" in {', '.join(names)}: contracts on one data set share one account",
+            f" in {', '.join(names)}: contracts on one data set share one account{total}",
             differs=tuple(names),
         )
 
@@ -165,7 +201,13 @@ def _find(connection: Connection, dataset: str, name: str) -> Signed | None:
     row = connection.execute(select(tables.contracts).where(of_dataset, of_name)).one_or_none()
     if row is None:
         return None
+    accounts = {_label(connection, one): one.account for one in accounts_of(connection, row.dataset)}
     text = contract_text(connection, row.contract)
-    return Signed(
-        account=row.account, position=row.opened, contract=row.contract, name=name, dataset=dataset, text=text
-    )
+    return Signed(accounts=accounts, position=row.opened, contract=row.contract, name=name, dataset=dataset, text=text)
+
+
+def _label(connection: Connection, row: Row[Any]) -> str:
+    label = texts.read(connection, row.label)
+    if label is None:
+        raise VerificationError(f"the label of account {row.account} was removed from the ledger")
+    return label

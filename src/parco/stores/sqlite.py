@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from parco.errors import NotSignedError, StorageError
 from parco.ledger.accounts import State
-from parco.stores import reading, repeats, requests, signing, texts, verify
+from parco.stores import reading, repeats, requests, revision, signing, texts, verify
 from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, engine_for
 from parco.stores.faults import not_a_ledger, translated
 from parco.stores.owner import current_owner, requests_in_hand
@@ -64,6 +64,21 @@ class SqliteStore:
         with self._writing() as connection:
             return signing.sign(connection, opening)
 
+    def revise(self, opening: Opening, *, reason: str) -> Signed:
+        """The contract in its new version; NotSignedError or ContractError if it cannot become that."""
+        with self._writing() as connection:
+            return revision.revise(connection, opening, reason=reason)
+
+    def move_cap(self, opening: Opening, *, reason: str) -> Signed:
+        """The contract with its new cap, its accounts with the same; BudgetError if more is spent or reserved."""
+        with self._writing() as connection:
+            return revision.move_cap(connection, opening, reason=reason)
+
+    def fixed_cap(self, account: int, *, before: int | None = None) -> int | None:
+        """The cap as signed, in 10^-15, if the account was never raised above it (before an entry); else None."""
+        with self._reading() as connection:
+            return reading.fixed_cap(connection, account, before=before)
+
     def signed(self, dataset: str, name: str) -> Signed:
         """The contract signed under this name for this data set, or NotSignedError."""
         with self._reading() as connection:
@@ -75,7 +90,7 @@ class SqliteStore:
             return signing.contract_text(connection, contract)
 
     def contract_texts(self, account: int) -> list[str]:
-        """The texts of all contracts signed on an account, the latest last."""
+        """The texts of all contracts on an account's data set, in their latest versions, the latest signed last."""
         with self._reading() as connection:
             return signing.contract_texts(connection, account)
 
@@ -152,7 +167,7 @@ class SqliteStore:
             return reading.account_rows(connection)
 
     def history(self) -> list[HistoryRow]:
-        """All signings and requests, in order."""
+        """All signings, revisions, changes of caps and requests, in order."""
         with self._reading() as connection:
             return reading.history_rows(connection)
 
@@ -167,7 +182,7 @@ class SqliteStore:
             return verify.verify(connection)
 
     def erase(self, kind: str, text: str) -> bool:
-        """Erases an actor, a key or a question for good, every entry standing; returns whether it was there."""
+        """Erases a text for good (see `texts.ERASABLE`), every entry standing; returns whether it was there."""
         with self._writing() as connection:
             return texts.erase(connection, kind, text)
 

@@ -1,8 +1,8 @@
 """The tables of ledger format 1: entries and answers only ever grow, everything else can be rebuilt or may be lost.
 
-`entries` is the ledger. `texts` holds what entries name by salted digest, and may be erased. `accounts`, `contracts`
-and `requests` are projections of the entries, kept so that spending is one conditional UPDATE. `answers`, `secrets` and
-`owners` hold what no entry may.
+`entries` is the ledger. `texts` holds what entries name by salted digest, and may be erased. `accounts`, `caps`,
+`contracts` and `requests` are projections of the entries, kept so that spending is one conditional UPDATE. `answers`,
+`secrets` and `owners` hold what no entry may.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ __all__ = [
     "TRIGGERS",
     "accounts",
     "answers",
+    "caps",
     "contracts",
     "entries",
     "metadata",
@@ -63,6 +64,16 @@ accounts = Table(
     Index("accounts_by_label", "dataset", "label", unique=True),
     CheckConstraint("spent - excess <= cap - reserved", name="within_cap"),
     CheckConstraint("delta_spent - delta_excess <= delta_cap - delta_reserved", name="within_delta_cap"),
+    sqlite_strict=True,
+)
+
+# What each `cap` entry made of an account: claims have to know whether a cap was ever above the one signed.
+caps = Table(
+    "caps",
+    metadata,
+    Column("seq", Integer, ForeignKey("entries.seq"), primary_key=True),
+    Column("account", Integer, ForeignKey("accounts.account"), primary_key=True),
+    Column("cap", Integer, CheckConstraint("cap >= 0"), nullable=False),
     sqlite_strict=True,
 )
 

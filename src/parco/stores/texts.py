@@ -18,10 +18,10 @@ from parco.stores import tables
 
 __all__ = ["ERASABLE", "KINDS", "erase", "find", "intern", "normal", "read", "read_all"]
 
-KINDS = ("actor", "contract", "dataset", "key", "label", "name", "question", "terms")
+KINDS = ("actor", "contract", "dataset", "key", "label", "name", "question", "reason", "terms")
 
 # The others hold the budget together: with a data set's name gone, the data set could be signed as if it were new.
-ERASABLE = ("actor", "key", "question")
+ERASABLE = ("actor", "key", "question", "reason")
 
 _SALT_BYTES = 16
 
@@ -60,7 +60,7 @@ def read_all(connection: Connection) -> dict[str, str | None]:
 
 
 def erase(connection: Connection, kind: str, text: str) -> bool:
-    """Erases an actor, a key or a question for good; returns whether it was there. Answers to it are found no more."""
+    """Erases a text for good; returns whether it was there. Answers to an erased question are found no more."""
     if kind not in ERASABLE:
         raise RequestError(f"only texts of these kinds can be erased: {', '.join(ERASABLE)}")
     gone = update(tables.texts).where(tables.texts.c.lookup == _lookup(kind, text))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, inspect, select
 
 from parco.errors import VerificationError
 from parco.ledger.accounts import State, replay
@@ -19,7 +19,7 @@ def verify(connection: Connection) -> State:
     _check_accounts(connection, state)
     _check_requests(connection, state)
     rows = connection.execute(select(tables.contracts.c.contract, tables.contracts.c.account))
-    first = {contract: accounts[0] for contract, accounts in state.contracts.items()}
+    first = {contract: accounts[0] for contract, accounts in state.current.items()}
     _require({row.contract: row.account for row in rows} == first, "the list of signed contracts")
     return state
 
@@ -29,6 +29,10 @@ def _check_accounts(connection: Connection, state: State) -> None:
     rows = connection.execute(select(*columns).order_by(tables.accounts.c.account))
     shown = [Balance(*row) for row in rows]
     _require(shown == [account.balance for account in state.accounts.values()], "the accounts")
+    caps = {}
+    if inspect(connection).has_table(tables.caps.name):
+        caps = {(row.seq, row.account): row.cap for row in connection.execute(select(tables.caps))}
+    _require(caps == dict(state.caps), "the list of caps")
 
 
 def _check_requests(connection: Connection, state: State) -> None:
