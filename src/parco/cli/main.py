@@ -76,14 +76,14 @@ def check(
     data: Annotated[Path | None, typer.Option("--data", help="Also check the names and types of this file.")] = None,
 ) -> None:
     """Check a contract, list its blanks and faults, and say what it promises. Costs nothing, reads no values."""
+    from parco.engines.data import read_data
     from parco.engines.source import check as check_source
-    from parco.engines.source import read_source
 
     agreed = Contract.read(contract)
     _OUT.print(show.contract_table(agreed))
     source = data if data is not None else agreed.source_path
     if data is not None or (source is not None and source.exists()):
-        check_source(agreed, read_source(str(source)), list(agreed.columns))
+        check_source(agreed, read_data(source, agreed, tuple(agreed.columns)), list(agreed.columns))
         _OUT.print(show.plain(f"The names and types of {source} fit the contract."))
     else:
         _OUT.print("No data file was checked: the contract names none, or it is not here.")
@@ -176,13 +176,16 @@ def budget(
 
     store = SqliteStore.open(ledger)
     accounts = store.accounts()
+    signed = {row.account: [Contract.from_text(text) for text in store.contract_texts(row.account)] for row in accounts}
     if as_json:
-        _print_json({"accounts": show.account_records(accounts)})
+        told = {row.name: list(show.unprotected(signed[row.account])) for row in accounts}
+        _print_json({"accounts": show.account_records(accounts), "unprotected": told})
         return
     for account in accounts:
         _OUT.print(show.account_table(account))
-        agreed = Contract.from_text(store.contract_texts(account.account)[-1])
+        agreed = signed[account.account][-1]
         show.show_claims(_OUT, claims_to_date(agreed, account))
+        _OUT.print(show.plain(show.unprotected_words(signed[account.account])))
 
 
 @app.command(epilog="Example:  `parco history --ledger purchases.ledger`")

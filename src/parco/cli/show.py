@@ -37,6 +37,8 @@ __all__ = [
     "show_claims",
     "show_release",
     "side_by_side",
+    "unprotected",
+    "unprotected_words",
 ]
 
 _BAR_WIDTH, _ACTOR_WIDTH = 40, 12
@@ -249,6 +251,20 @@ def contract_table(contract: Contract) -> Table:
     for name, value in lines:
         table.add_row(name, plain(value))
     return table
+
+
+def unprotected(contracts: Iterable[Contract]) -> tuple[str, ...]:
+    """What any contract on an account declares unprotected: all of them speak of the same data."""
+    named = [name for contract in contracts if contract.unprotected != "none" for name in contract.unprotected]
+    return tuple(dict.fromkeys(named))
+
+
+def unprotected_words(contracts: Iterable[Contract]) -> str:
+    """The same in words."""
+    names = unprotected(contracts)
+    if not names:
+        return "Nothing is declared unprotected."
+    return f"Declared unprotected, so that no claim covers it: {', '.join(names)}."
 
 
 def _many(count: int, thing: str) -> str:

@@ -23,10 +23,13 @@ from pydantic import (
 )
 
 from parco import canonical
+from parco.contract.bins import Bins
 from parco.contract.budget import Budget
-from parco.contract.columns import Bins, Column, DateColumn, DecimalColumn, IntegerColumn, NumericColumn, TextColumn
+from parco.contract.columns import BooleanColumn, Column, DecimalColumn, IntegerColumn, NumericColumn, TextColumn
+from parco.contract.dialect import Csv
 from parco.contract.document import blanks, faults, parse_document
 from parco.contract.fields import Count, Name, Part, check_distinct, distinct_names, whole
+from parco.contract.rules import Normal
 from parco.errors import ContractError
 from parco.measure import exact_text
 
@@ -46,6 +49,17 @@ class Data(Part):
     name: Name
     source: str | None = None
     version: Name = "1"
+    # None where it is the default dialect: then the contract has the text it had before dialects could be declared.
+    csv: Annotated[
+        Csv | None,
+        AfterValidator(lambda csv: csv if csv is not None and csv.declared else None),
+        PlainSerializer(lambda csv: csv and csv.declared),
+    ] = None
+
+    @property
+    def dialect(self) -> Csv:
+        """How a CSV file of this data set is written."""
+        return self.csv or Csv()
 
 
 class Unit(Part):
@@ -57,6 +71,8 @@ class Unit(Part):
     """A unit counts in at most this many groups of one question."""
     rows: Count
     """A unit counts with at most this many rows in each group."""
+    normal: Normal = None
+    """The form in which two texts are one unit; without it, units are told apart by every character."""
 
 
 class Contract(Part):
@@ -115,8 +131,8 @@ class Contract(Part):
     def _check(self) -> Self:
         check_distinct([self.unit.column, *self.columns, *self.bins], "the unit, a column or bins")
         for name, bins in self.bins.items():
-            if not isinstance(self.columns.get(bins.column), DateColumn):
-                raise ValueError(f"bins.{name}: {bins.column} is not declared as a column of type date")
+            if not isinstance(self.columns.get(bins.column), bins.over):
+                raise ValueError(f"bins.{name}: {bins.column} is not declared as a column of type {bins.over_words}")
         return self
 
     @property
@@ -150,9 +166,19 @@ class Contract(Part):
         """
         unit, budget = self.unit, self.budget
         deltas = {name: exact_text(getattr(budget, name)) for name in ("delta", "delta_mechanisms", "receipt_order")}
+        if unit.normal is not None:
+            # Two normal forms tell persons apart differently: they protect different units.
+            deltas["unit_normal"] = ",".join(unit.normal)
         return canonical.encode(
             {"measure": str(budget.measure), "neighbours": unit.neighbours, "unit": unit.column, **deltas}
         ).decode()
+
+    @property
+    def unprotected_words(self) -> str:
+        """What the contract declares unprotected, in words."""
+        if self.unprotected == "none":
+            return "Nothing is declared unprotected."
+        return f"Declared unprotected, so that no claim covers it: {', '.join(self.unprotected)}."
 
     def numeric(self, column: str) -> NumericColumn | None:
         """The declaration of a column that can be summed, or None."""
@@ -169,4 +195,4 @@ class Contract(Part):
         if grouping in self.bins:
             return self.bins[grouping].keys
         declared = self.columns.get(grouping)
-        return declared.keys if isinstance(declared, TextColumn | IntegerColumn) else None
+        return declared.keys if isinstance(declared, TextColumn | IntegerColumn | BooleanColumn) else None

@@ -21,6 +21,7 @@ __all__ = [
     "check_distinct",
     "check_keys",
     "distinct_names",
+    "exact_number",
     "label",
     "plain",
     "whole",
@@ -34,7 +35,8 @@ _NAME_LENGTH_MAX = 200
 _NOT_PLAIN = ("Cc", "Zl", "Zp", "Cs")
 
 
-def _exact(value: object) -> Fraction:
+def exact_number(value: object) -> Fraction:
+    """A number as a contract holds it; raises ValueError for what is none."""
     try:
         return exact(value, "number")
     except RequestError as error:
@@ -72,7 +74,7 @@ def distinct_names(table: object) -> object:
     return table
 
 
-Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(exact_text)]
+Exact = Annotated[Fraction, BeforeValidator(exact_number), PlainSerializer(exact_text)]
 Name = Annotated[str, Field(min_length=1, max_length=_NAME_LENGTH_MAX), AfterValidator(plain)]
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 
