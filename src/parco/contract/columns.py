@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import re
 from fractions import Fraction
 from typing import Annotated, Literal, Self
@@ -198,11 +200,46 @@ def _formats(value: object) -> object:
     return tuple(value) or None
 
 
+def _day(value: object) -> str:
+    with contextlib.suppress(ValueError):
+        if datetime.date.fromisoformat(f"{value}").isoformat() == f"{value}":
+            return f"{value}"
+    raise ValueError('give a day as "1997-01-31"')
+
+
+def _days_since_1970(day: str) -> int:
+    return (datetime.date.fromisoformat(day) - datetime.date(1970, 1, 1)).days
+
+
+Day = Annotated[str, BeforeValidator(_day)]
+
+
 class DateColumn(Part):
-    """Calendar days, used through bins. Text is year-month-day, or what the first fitting one of `formats` says."""
+    """Calendar days, used through bins. Text is year-month-day, or what the first fitting one of `formats` says.
+
+    With `lower` and `upper` they can be summed too, as numbers of days since 1970-01-01, clamped to these two.
+    """
 
     type: Literal["date"]
     formats: Annotated[tuple[str, ...] | None, BeforeValidator(_formats)] = None
+    lower: Day | None = None
+    upper: Day | None = None
+
+    @model_validator(mode="after")
+    def _check_days(self) -> Self:
+        if (self.lower is None) != (self.upper is None):
+            raise ValueError("give both of lower and upper, or none")
+        if self.lower is not None and self.upper is not None and self.lower > self.upper:
+            raise ValueError("lower is above upper")
+        return self
+
+    @property
+    def days(self) -> IntegerColumn | None:
+        """The same as whole numbers of days, or None where no bounds are declared."""
+        if self.lower is None or self.upper is None:
+            return None
+        lower, upper = (Fraction(_days_since_1970(day)) for day in (self.lower, self.upper))
+        return IntegerColumn(type="integer", lower=lower, upper=upper)
 
 
 Column = Annotated[IntegerColumn | DecimalColumn | TextColumn | DateColumn | BooleanColumn, Field(discriminator="type")]

@@ -25,7 +25,15 @@ from pydantic import (
 from parco import canonical
 from parco.contract.bins import Bins
 from parco.contract.budget import Budget
-from parco.contract.columns import BooleanColumn, Column, DecimalColumn, IntegerColumn, NumericColumn, TextColumn
+from parco.contract.columns import (
+    BooleanColumn,
+    Column,
+    DateColumn,
+    DecimalColumn,
+    IntegerColumn,
+    NumericColumn,
+    TextColumn,
+)
 from parco.contract.dialect import Csv
 from parco.contract.document import blanks, faults, parse_document
 from parco.contract.fields import Count, Name, Part, check_distinct, distinct_names, whole
@@ -183,6 +191,8 @@ class Contract(Part):
     def numeric(self, column: str) -> NumericColumn | None:
         """The declaration of a column that can be summed, or None."""
         declared = self.columns.get(column)
+        if isinstance(declared, DateColumn):
+            return declared.days
         return declared if isinstance(declared, IntegerColumn | DecimalColumn) else None
 
     @property

@@ -25,18 +25,25 @@ def is_frame(data: object) -> bool:
 
 def frame_source(frame: Any) -> Source:  # noqa: ANN401 - of a library that may not be installed
     """The names and types of a frame, or raises DataError without looking at a value."""
-    import pyarrow as pa
-
-    try:
-        schema = _empty(frame).schema
-    except (pa.ArrowException, ValueError, TypeError, AttributeError):
-        raise DataError("the frame's columns cannot be read: each needs a name of its own and one type") from None
+    schema = _schema(frame)
+    if schema is None:
+        raise DataError("the frame's columns cannot be read: each needs a name of its own and one type")
     stored = tuple(str(name) for name in schema.names)
     kinds = tuple(kind_of(kind) for kind in schema.types)
     names = tuple(unicodedata.normalize("NFC", name) for name in stored)
     source = Source(Path(), "frame", names, stored, kinds, frame=frame)
     check_names(source)
     return source
+
+
+def _schema(frame: Any) -> pa.Schema | None:  # noqa: ANN401 - see above
+    """Names and types, or None where they cannot be read: the library's error may hold what it pleases."""
+    import pyarrow as pa
+
+    try:
+        return _empty(frame).schema
+    except (pa.ArrowException, ValueError, TypeError, AttributeError):
+        return None
 
 
 def as_table(frame: Any, names: list[str]) -> pa.Table:  # noqa: ANN401 - see above

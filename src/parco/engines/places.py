@@ -13,7 +13,7 @@ from parco.engines.source import Kind
 from parco.engines.tree import StoredColumn, decimal, literal, number, template
 from parco.engines.values import READ, read_text, ruled, whole
 
-__all__ = ["place"]
+__all__ = ["as_number", "place"]
 
 # A date that is no date has no parts: an infinity's are NULL.
 _DAYS = "DATE_DIFF('day', CAST('1970-01-01' AS DATE), :day)"
@@ -44,6 +44,13 @@ def place(bins: CalendarBins | EdgeBins | RangeBins, declared: Column, column: S
         case EdgeBins(), IntegerColumn() | DecimalColumn():
             return _ruled(declared, column, _edges(bins, declared, column), bins.place)
     raise AssertionError("bins were planned over a column they do not fit")
+
+
+def as_number(declared: Column, column: StoredColumn) -> StoredColumn:
+    """The column as it is summed: a date is its number of days since 1970-01-01."""
+    if not isinstance(declared, DateColumn):
+        return column
+    return StoredColumn(exp.cast(template(_DAYS, day=_day(declared, column, None)), "BIGINT"), Kind.INTEGER)
 
 
 def _ruled(

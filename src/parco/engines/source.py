@@ -176,7 +176,7 @@ def check(contract: Contract, source: Source, names: Iterable[str]) -> None:
         if isinstance(declared, DateColumn):
             fits = _date_fits(contract, declared, name)
             if source.kind(name) is Kind.MOMENT:
-                wanted = "type date unless all of its bins say a time_zone"
+                wanted = "type date unless all of its bins say a time_zone, and it is never summed"
         _check_fits(source, name, fits, wanted)
 
 
@@ -185,7 +185,8 @@ def _date_fits(contract: Contract, declared: DateColumn, name: str) -> frozenset
     fits = _FITS[DateColumn] | (frozenset({Kind.TEXT}) if declared.formats is not None else frozenset())
     bins = [bins for bins in contract.bins.values() if isinstance(bins, CalendarBins) and bins.column == name]
     zones = [one.time_zone for one in bins]
-    return fits | {Kind.MOMENT} if zones and None not in zones else fits
+    # A sum of days has no bins that could say where a moment was.
+    return fits | {Kind.MOMENT} if zones and None not in zones and declared.days is None else fits
 
 
 def _check_fits(source: Source, name: str, fits: frozenset[Kind], wanted: str) -> None:

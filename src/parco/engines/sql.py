@@ -62,7 +62,7 @@ def _source_rows(query: Query, columns: dict[str, StoredColumn], relation: exp.E
         numeric = contract.numeric(query.column)
         if numeric is None:
             raise AssertionError("a sum was planned over a column without bounds")
-        value = values.steps(numeric, columns[query.column])
+        value = values.steps(numeric, places.as_number(contract.columns[query.column], columns[query.column]))
     declared = exp.select(exp.alias_(unit, "unit"), exp.alias_(value, "value")).from_(relation)
     for index, name in enumerate(query.by):
         declared = _with_ordinal(declared, query, columns, name=name, index=index)
