@@ -20,8 +20,10 @@ def bins(lines: str) -> Contract:
 def fault(lines: str) -> str:
     with pytest.raises(ContractError) as caught:
         Contract.parse(changed((MONTH, f"{lines}\n")))
-    (found,) = caught.value.facts["faults"]  # type: ignore[misc]
-    return str(found)
+    found = caught.value.facts["faults"]
+    assert isinstance(found, list)
+    assert len(found) == 1
+    return str(found[0])
 
 
 def calendar(every: str, first: str, last: str, more: str = "") -> str:

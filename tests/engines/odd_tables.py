@@ -29,6 +29,7 @@ FORMATS = ("%d.%m.%Y", "%Y/%m/%d")
 TRUE, FALSE = ("ja", "1"), ("nein",)
 GROUPINGS = ("xe", "n", "nr", "ward", "flag", "week", "quarter", "single")
 
+NARROW = (Fraction(-5), Fraction(50))
 _PEOPLE = (
     "Ana",
     "ANA",
@@ -129,13 +130,8 @@ class Odd:
         )
 
     def _key(self, fields: dict[str, str], name: str) -> str | None:
-        if name == "xe":
-            return reference.edges(self._number(fields, "x"), list(map(Fraction, EDGES)), below=True)
-        if name in ("n", "nr"):
-            number = self._number(fields, "n")
-            if name == "nr":
-                return reference.ranges(number, first=-5, last=14, width=5)
-            return str(number) if number in NUMBERS else None
+        if name in ("xe", "n", "nr"):
+            return self._number_key(fields, name)
         if name in ("week", "quarter", "single"):
             missing = self._none(fields["day"])
             every = "day" if name == "single" else name
@@ -148,6 +144,14 @@ class Odd:
         forms = ("nfc", *self.forms["ward"])
         same = [ward for ward in WARDS if reference.normal(ward, forms) == reference.normal(text, forms)]
         return same[0] if same else None
+
+    def _number_key(self, fields: dict[str, str], name: str) -> str | None:
+        if name == "xe":
+            return reference.edges(self._number(fields, "x"), list(map(Fraction, EDGES)), below=True)
+        number = self._number(fields, "n")
+        if name == "nr":
+            return reference.ranges(number, first=-5, last=14, width=5)
+        return str(number) if number in NUMBERS else None
 
     def write(self, path: Path) -> Path:
         """The table in its dialect."""
@@ -170,8 +174,8 @@ def odd(seed: int) -> Odd:
     forms = {name: _some(random, ("casefold", "strip")) for name in ("who", "ward")}
     forms["who"] = (*forms["who"], *_some(random, ("nfc",)))
     nulls = {name: key for name, key in (("ward", "Süd"), ("flag", "false")) if random.random() < 0.5}
-    row_range = random.choice((None, (Fraction(-5), Fraction(50)), (Fraction(-(10**18), 4), Fraction(10**18, 4))))
-    if row_range == (-5, 50):
+    row_range = random.choice((None, NARROW, (Fraction(-(10**18), 4), Fraction(10**18, 4))))
+    if row_range == NARROW:
         chosen["x"] = {name: value for name, value in chosen["x"].items() if value != "-10"}
     dialect = _dialect(random)
     comma = dialect.get("decimal") == ","
@@ -235,7 +239,7 @@ def _columns(
 ) -> str:
     lines = {name: "".join(f'{rule} = "{value}"\n' for rule, value in own.items()) for name, own in rules.items()}
     clamp = "" if row_range is None else 'clamp = "unit"\n'
-    if row_range == (-5, 50):
+    if row_range == NARROW:
         clamp += "row_lower = -5\nrow_upper = 50\n"
     null = {name: f'null = "{key}"\n' for name, key in nulls.items()}
     normal = f"normal = {json.dumps(forms['ward'])}\n" if forms["ward"] else ""

@@ -240,7 +240,7 @@ def day(text: str, formats: Sequence[str]) -> datetime.date | None:
     """The day of a field by the first pattern that fits."""
     for pattern in formats:
         with contextlib.suppress(ValueError):
-            return datetime.datetime.strptime(text, pattern).date()  # noqa: DTZ007 - a day has no zone
+            return datetime.datetime.strptime(text, pattern).date()
     return None
 
 

@@ -60,14 +60,16 @@ def parco(
 def init(
     data: Annotated[Path, typer.Argument(help="A CSV or Parquet file.", show_default=False)],
     unit: Annotated[str, typer.Option("--unit", help="The column that says whose row it is.")],
+    delimiter: Annotated[str, typer.Option("--delimiter", help="Of a CSV file: , ; | or tab.")] = ",",
+    encoding: Annotated[str, typer.Option("--encoding", help="Of a CSV file: utf-8, latin-1 or utf-16.")] = "utf-8",
 ) -> None:
     """Write a first contract for a file: names, and types where its schema states them; blanks say FILL IN.
 
     Only names and types are read, never a value.
     """
-    from parco.cli.init import first_contract
+    from parco.cli.init import dialect_of, first_contract
 
-    sys.stdout.write(first_contract(data, unit))
+    sys.stdout.write(first_contract(data, unit, dialect_of(delimiter, encoding)))
 
 
 @app.command(epilog="Example:  `parco check contract.toml`")
