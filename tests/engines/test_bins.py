@@ -115,6 +115,24 @@ def test_no_day_is_an_error(tmp_path: Path, every: str, zone: str) -> None:
         assert counts(path, calendar(every, first, first, zone)) == {}
 
 
+@pytest.mark.parametrize("every", ENDS)
+@pytest.mark.parametrize("kind", [pa.date32(), pa.date64(), pa.timestamp("us"), pa.timestamp("ns")], ids=str)
+def test_no_stored_day_is_an_error(tmp_path: Path, every: str, kind: pa.DataType) -> None:
+    bits = 32 if kind == pa.date32() else 64
+    ends = [2 ** (bits - 1) - 1, -(2 ** (bits - 1)), 2 ** (bits - 1) - 2, -(2 ** (bits - 1)) + 1, 2 ** (bits - 2), 0]
+    if kind == pa.date64():
+        # Whole days in milliseconds, as far as the reader's own conversion to 32 bits goes.
+        ends = [day * 86_400_000 for day in (2**31 - 1, -(2**31), 2**31 - 2, 0)]
+    days = pa.array(ends, pa.int32() if bits == 32 else pa.int64()).cast(kind)
+    path = write_parquet(tmp_path / "a.parquet", person=pa.array(range(len(ends))), day=days)
+    first, _ = ENDS[every]
+    found = counts(path, calendar(every, first, first))
+    assert set(found.values()) <= {1}
+    summed = agreed('[columns.day]\ntype = "date"\nlower = "1900-01-01"\nupper = "2100-01-01"\n', rows=9)
+    (total,) = run(path, ask(summed, "sum", "day"))
+    assert abs(total) <= 47_482 * len(ends)
+
+
 MOMENTS = [
     datetime.datetime(2024, 3, 30, 22, 59, 59, 999_999),
     datetime.datetime(2024, 3, 30, 23),

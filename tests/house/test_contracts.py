@@ -15,7 +15,7 @@ def test_the_example_is_a_contract() -> None:
     (example,) = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
     dialect, _, columns = example.partition("[columns.delay]")
     text = contract_text(columns=f"[columns.delay]{columns}", unit="plane")
-    contract = Contract.parse(text.replace("[unit]", f"{dialect}\n[unit]"))
+    contract = Contract.parse(text.replace("[unit]", f"{dialect}\n[unit]", 1))
     assert contract.data.dialect.delimiter == ";"
     assert contract.keys("lateness") == ("[0, 15)", "[15, 60)", ">= 60")
     assert (contract.keys("decade") or ())[1] == "10 to 19"
