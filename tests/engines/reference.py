@@ -249,7 +249,7 @@ def normal(text: str, forms: Sequence[str]) -> str:
     if "nfc" in forms:
         text = unicodedata.normalize("NFC", text)
     if "casefold" in forms:
-        text = "".join(low if len(low := one.lower()) == 1 else one for one in text)
+        text = "".join("i" if one == "\u0130" else one.lower() for one in text)
     return text.strip(" \t\r\n\u00a0") if "strip" in forms else text
 
 

@@ -75,5 +75,6 @@ def normal_text(text: str, forms: Iterable[str] | None) -> str:
     """
     forms, text = set(forms or ()), unicodedata.normalize("NFC", text)
     if "casefold" in forms:
-        text = "".join(low if len(low := character.lower()) == 1 else character for character in text)
+        # Python makes two characters of the capital I with a dot, alone among all; its simple lower case is "i".
+        text = "".join(low if len(low := character.lower()) == 1 else "i" for character in text)
     return text.strip(BLANK_CHARACTERS) if "strip" in forms else text
