@@ -11,8 +11,8 @@ import pytest
 from pyarrow import parquet
 
 from parco.contract.document import parse_document
-from tests.cli.run import parco
-from tests.shop import contract_text, write_csv
+from tests.cli.run import parco, parco_json
+from tests.shop import contract_text, open_shop, write_csv
 
 VALUES = ("4711", "2024-01-05", "17", "10.5", "secret-channel")
 
@@ -117,3 +117,29 @@ def test_the_schema_accepts_what_the_contract_accepts() -> None:
     for text in ("0.05", "1/3", "1e-6", "-2.5"):
         assert re.match(pattern, text)
     assert not re.match(pattern, "five")
+
+
+def test_a_file_in_another_dialect_gets_a_contract_that_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("customer;x\n1;2\n")
+    assert "say --delimiter" in parco("init", tmp_path / "a.csv", "--unit", "customer", code=2).stderr
+    (tmp_path / "a.csv").write_bytes("customer;Größe\n1;2\n".encode("latin-1"))
+    made = parco("init", tmp_path / "a.csv", "--unit", "customer", "--delimiter", ";", "--encoding", "latin-1").stdout
+    assert '[data.csv]\ndelimiter = ";"\nencoding = "latin-1"\n' in made
+    assert '[columns."Größe"]' in made
+    (tmp_path / "b.csv").write_text("customer\tx\n1\t2\n")
+    assert 'delimiter = "\\t"' in parco("init", tmp_path / "b.csv", "--unit", "customer", "--delimiter", "tab").stdout
+    assert (
+        "--delimiter is" in parco("init", tmp_path / "b.csv", "--unit", "customer", "--delimiter", ":", code=2).stderr
+    )
+
+
+def test_the_budget_says_what_is_unprotected(tmp_path: Path) -> None:
+    agreed = open_shop(tmp_path)
+    ledger = tmp_path / "shop.ledger"
+    assert "Nothing is declared unprotected." in parco("budget", "--ledger", ledger).stdout
+    text = (tmp_path / "contract.toml").read_text().replace('"none"', '["number of rows"]')
+    (tmp_path / "contract.toml").write_text(text.replace('name = "shop"', 'name = "other"', 1))
+    parco("sign", tmp_path / "contract.toml", "--ledger", ledger)
+    shown = " ".join(parco("budget", "--ledger", ledger).stdout.split())
+    assert "Declared unprotected, so that no claim covers it: number of rows." in shown
+    assert parco_json("budget", "--ledger", ledger)["unprotected"] == {agreed.data.name: ["number of rows"]}

@@ -289,7 +289,7 @@ def test_there_are_no_more_keys_than_cells(monkeypatch: pytest.MonkeyPatch) -> N
         ([('column = "day"', 'column = "nothing"')], "bins.month", "nothing is not declared"),
         ([('column = "day"', 'column = "patient"')], "bins.month", "patient is not declared"),
         ([('last = "2024-06"', 'last = "2023-12"')], "bins.month", "last is before first"),
-        ([('every = "month"', 'every = "week"')], "bins.month.every", "'month'"),
+        ([('every = "month"', 'every = "hour"')], "bins.month.every", "'month'"),
         ([('first = "2024-01"', 'first = "2024-13"')], "bins.month.first", '"1997-01"'),
         ([('first = "2024-01"', 'first = "2024-1"')], "bins.month.first", '"1997-01"'),
         ([('first = "2024-01"', 'first = "24-01"')], "bins.month.first", '"1997-01"'),

@@ -3,20 +3,41 @@
 A row counts where unit, value and every key are there. A value is clamped to its bounds and put on the lattice, halves
 upwards. A unit keeps at most `rows` rows of a cell, the first in the order of a keyed MD5 of unit, cell, value and
 occurrence (equal rows are numbered from 1), and then at most `groups` cells, in the order of another keyed MD5 of unit
-and cell. Only then is anything added up. Nothing here is taken from the library.
+and cell. Only then is anything added up; where the contract clamps by the unit, each row is clamped to a wide range and
+what a unit adds up to in a cell to the bounds. Nothing here is taken from the library.
 """
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import hashlib
 import hmac
+import itertools
+import math
+import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from math import floor, prod
 
-__all__ = ["Asked", "Row", "answer", "contribution", "exceeded"]
+__all__ = [
+    "Asked",
+    "Row",
+    "Rules",
+    "answer",
+    "calendar",
+    "contribution",
+    "day",
+    "edges",
+    "exceeded",
+    "normal",
+    "number",
+    "ranges",
+]
 
 Number = Fraction | float
 """A float only for the two infinities."""
@@ -42,6 +63,8 @@ class Asked:
     lower: Fraction = Fraction(1)
     upper: Fraction = Fraction(1)
     lattice: Fraction = Fraction(1)
+    row_range: tuple[Fraction, Fraction] | None = None
+    """What a row is clamped to where lower and upper bound a unit's sum in a cell."""
 
     @property
     def cells(self) -> int:
@@ -59,7 +82,8 @@ class Asked:
 
     def steps(self, value: Number) -> int:
         """A value as a whole number of lattice steps."""
-        clamped = min(max(value, self.lower), self.upper)
+        low, high = self.row_range or (self.lower, self.upper)
+        clamped = min(max(value, low), high)
         return floor(Fraction(clamped) / self.lattice + Fraction(1, 2))
 
 
@@ -117,9 +141,117 @@ def _amount(asked: Asked, values: list[int], unit: str, cell: int, secret: bytes
         seen[value] += 1
         numbered.append((value, seen[value]))
     numbered.sort(key=lambda row: (_hash(secret, "rows", unit, cell, *row), *row))
-    return sum(value for value, _ in numbered[: asked.rows])
+    added = sum(value for value, _ in numbered[: asked.rows])
+    if asked.row_range is None:
+        return added
+    return min(max(added, int(asked.lower / asked.lattice)), int(asked.upper / asked.lattice))
 
 
 def _hash(secret: bytes, purpose: str, *parts: object) -> str:
     key = hmac.new(secret, f"parco/bounding/{purpose}".encode(), hashlib.sha256).hexdigest()
     return hashlib.md5("|".join([key, *map(str, parts)]).encode(), usedforsecurity=False).hexdigest()
+
+
+# How odd values are read, by the rules a contract may declare; all on text, as a CSV file has it.
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Each is "drop" or the value that counts instead; an infinity may also be clamped."""
+
+    null: str | Fraction = "drop"
+    nan: str | Fraction = "drop"
+    infinity: str | Fraction = "clamp"
+    unparsed: str | Fraction = "drop"
+
+
+_NUMBER = re.compile(r"[+-]?(\d+[.]?\d*|[.]\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_INFINITY = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+
+
+def number(
+    text: str, rules: Rules, *, sign: str = ".", nulls: Sequence[str] = (), whole: bool = False
+) -> Number | None:
+    """What a field of a numeric column counts as, or None where its row is dropped."""
+    read = _number(text, sign=sign, nulls=nulls, whole=whole)
+    if isinstance(read, str):
+        rule: str | Fraction = getattr(rules, read)
+    elif isinstance(read, float) and rules.infinity != "clamp":
+        rule = rules.infinity
+    else:
+        return read
+    return rule if isinstance(rule, Fraction) else None
+
+
+def _number(text: str, *, sign: str, nulls: Sequence[str], whole: bool) -> Number | str:
+    """The number of a field, or which of the rules it falls under."""
+    if text in ("", *nulls):
+        return "null"
+    text = text.strip(" ")
+    if sign == ",":
+        text = text.translate(str.maketrans(",.", ".,"))
+    if text.lower() in ("nan", "-nan", "+nan"):
+        return "nan"
+    if _INFINITY.fullmatch(text):
+        return -math.inf if text.startswith("-") else math.inf
+    if not _NUMBER.fullmatch(text):
+        return "unparsed"
+    # Twelve decimal places, halves away from zero.
+    read = Fraction(Decimal(text))
+    read = Fraction(floor(abs(read) * 10**12 + Fraction(1, 2)), 10**12) * (1 if read >= 0 else -1)
+    return "unparsed" if whole and read.denominator != 1 else read
+
+
+def edges(value: Number | None, at: Sequence[Fraction], *, below: bool = False, above: bool = False) -> str | None:
+    """The label of the half-open bin that holds a value."""
+    if value is None:
+        return None
+    if value < at[0]:
+        return f"< {_plain(at[0])}" if below else None
+    for low, high in itertools.pairwise(at):
+        if low <= value < high:
+            return f"[{_plain(low)}, {_plain(high)})"
+    return f">= {_plain(at[-1])}" if above else None
+
+
+def ranges(value: Number | None, *, first: int, last: int, width: int) -> str | None:
+    """The label of the range that holds a whole number."""
+    for low in range(first, last + 1, width):
+        if value is not None and low <= value < low + width:
+            return f"{low} to {low + width - 1}"
+    return None
+
+
+def calendar(day: datetime.date | None, every: str) -> str | None:
+    """The label of the calendar unit that holds a day."""
+    if day is None:
+        return None
+    year, week, _ = day.isocalendar()
+    return {
+        "day": day.isoformat(),
+        "week": f"{year:04d}-W{week:02d}",
+        "month": f"{day:%Y-%m}",
+        "quarter": f"{day.year}-Q{(day.month + 2) // 3}",
+        "year": f"{day.year}",
+    }[every]
+
+
+def day(text: str, formats: Sequence[str]) -> datetime.date | None:
+    """The day of a field by the first pattern that fits."""
+    for pattern in formats:
+        with contextlib.suppress(ValueError):
+            return datetime.datetime.strptime(text, pattern).date()
+    return None
+
+
+def normal(text: str, forms: Sequence[str]) -> str:
+    """The normal form of a text; NFC is asked for like the others."""
+    if "nfc" in forms:
+        text = unicodedata.normalize("NFC", text)
+    if "casefold" in forms:
+        text = "".join("i" if one == "\u0130" else one.lower() for one in text)
+    return text.strip(" \t\r\n\u00a0") if "strip" in forms else text
+
+
+def _plain(value: Fraction) -> str:
+    return str(value) if value.denominator == 1 else str(Decimal(value.numerator) / Decimal(value.denominator))

@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -61,7 +62,7 @@ def test_shuffled_purchases_give_the_integers_of_the_rule(
         ),
     ]
     rows, unit = rows_of(head, lines, contract), contract.unit
-    dollars = {"lower": Fraction(0), "upper": Fraction(100), "lattice": Fraction(1, 100)}
+    dollars: dict[str, Any] = {"lower": Fraction(0), "upper": Fraction(100), "lattice": Fraction(1, 100)}
     for statistic, column in (("count_units", None), ("count", None), ("sum", "dollars")):
         query = ask(contract, statistic, column, "month")
         meant = reference.Asked(

@@ -195,3 +195,68 @@ def test_more_cells_than_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) 
     assert Query.of(parse(), "count", by=["month", "ward"]).cells == 12
     with pytest.raises(QuestionError, match="36 groups are more than 12"):
         Query.of(parse(), "count", by=["month", "ward", "age"])
+
+
+# Rules and bins: in the text only where they say something else than by default
+
+
+CHANGES = [
+    (('upper = "20"', 'upper = "20"\nnull = 0'), {"sum cost by month"}),
+    (('upper = "20"', 'upper = "20"\ninfinity = "drop"'), {"sum cost by month"}),
+    (('upper = "20"', 'upper = "20"\nclamp = "unit"'), {"sum cost by month"}),
+    (('upper = "20"', 'upper = "20"\nnull = "drop"\ninfinity = "clamp"\nclamp = "row"'), set()),
+    (("upper = 120", "upper = 120\nnull = 2"), {"sum age", "count_units by age"}),
+    (("upper = 120", "upper = 120\nunparsed = 2"), {"sum age", "count_units by age"}),
+    # An infinity is no key, and a key has no bounds.
+    (("upper = 120", 'upper = 120\ninfinity = "drop"'), {"sum age"}),
+    (("upper = 120", 'upper = 120\nclamp = "unit"'), {"sum age"}),
+    (('["north", "south"]', '["north", "south"]\nnull = "south"'), {"count by month and ward"}),
+    (('["north", "south"]', '["north", "south"]\nnormal = ["casefold"]'), {"count by month and ward"}),
+    (('["north", "south"]', '["north", "south"]\nnormal = ["nfc"]'), set()),
+    (('type = "date"', 'type = "date"\nformats = ["%d.%m.%Y"]'), MONTH),
+    (('every = "month"', 'every = "month"\ntime_zone = "UTC"'), MONTH),
+    (("rows = 2", 'rows = 2\nnormal = ["strip"]'), ALL),
+    (("rows = 2", "rows = 2\nnormal = []"), set()),
+    (('version = "1"', '[data.csv]\ndelimiter = ";"'), ALL),
+    (('version = "1"', '[data.csv]\ndelimiter = ","'), set()),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "differ"), CHANGES, ids=lambda value: value[1] if isinstance(value, tuple) else None
+)
+def test_a_rule_changes_the_questions_it_matters_to(change: tuple[str, str], differ: set[str]) -> None:
+    asked = questions(parse(change))
+    assert {name for name in ASKED if asked[name] != BASE[name]} == differ
+
+
+# As ledgers hold it from before there were rules: with another text, stored answers would be paid for again.
+OLD_QUESTION = (
+    '{"by":[{"keys":[0,1,2],"name":"age","type":"integer"},{"column":"day","every":"month","first":"2024-01","last":'
+    '"2024-06","name":"month"},{"keys":["north","south"],"name":"ward","type":"text"}],"column":{"lattice":"0.05",'
+    '"lower":"-10","name":"cost","type":"decimal","upper":"20"},"data":"visits","limits":{"groups":3,"rows":2},"rules":'
+    '{"infinity":"clamp","nan":"drop","null":"drop","unparsed":"drop"},"statistic":"sum","unit":"patient",'
+    '"version":"1"}'
+)
+
+
+def test_a_question_without_rules_has_the_text_it_always_had() -> None:
+    query = Query.of(parse(), "sum", column="cost", by=["ward", "month", "age"])
+    assert query.question("1") == OLD_QUESTION
+
+
+def test_bins_of_numbers_follow_the_rules_of_their_column_and_not_its_bounds() -> None:
+    months = '[bins.month]\ncolumn = "day"\nevery = "month"\nfirst = "2024-01"\nlast = "2024-06"'
+    edges = '[bins.month]\ncolumn = "cost"\nedges = [0, 1]'
+
+    def asked(*changes: tuple[str, str]) -> str:
+        return Query.of(parse((months, edges), *changes), "count", by="month").question("1")
+
+    assert asked(('upper = "20"', 'upper = "30"')) == asked(('lattice = "0.05"', 'lattice = "0.1"')) == asked()
+    assert asked(('upper = "20"', 'upper = "20"\nnull = 0')) != asked()
+    assert '"read"' not in asked()
+
+
+def test_the_limits_say_that_a_units_sum_is_clamped() -> None:
+    query = Query.of(parse(('upper = "20"', 'upper = "20"\nclamp = "unit"')), "sum", column="cost", by="month")
+    assert query.limits.endswith("and what it adds up to in a group is clamped to [-10, 20]")

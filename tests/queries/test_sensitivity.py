@@ -85,6 +85,21 @@ def test_sums_in_closed_form(bounds: tuple[str, str]) -> None:
     assert stated == Sensitivity(l1=10 * 7 * magnitude, l2_squared=10 * (7 * magnitude) ** 2)
 
 
+@pytest.mark.parametrize("by", [(), ("ward",), ("age",)])
+@pytest.mark.parametrize("groups", [1, 2, 5])
+@pytest.mark.parametrize("rows", [1, 3, 1_000_000_000])
+@pytest.mark.parametrize("bounds", BOUNDS[1:], ids=str)
+def test_sums_clamped_by_the_unit(by: tuple[str, ...], groups: int, rows: int, bounds: tuple[str, str]) -> None:
+    """What a unit adds up to is any value within the bounds, whatever number of rows it is made of."""
+    agreed = contract(groups=groups, rows=rows, bounds=bounds)
+    agreed = Contract.from_text(agreed.text.replace('"lattice":"0.5"', '"clamp":"unit","lattice":"0.5"'))
+    query = Query.of(agreed, "sum", column="cost", by=by)
+    stated = sensitivity(query)
+    vectors = list(units("sum", lattice_values(*bounds, "0.5"), groups=groups, rows=1, cells=query.cells))
+    assert max(sum((abs(part) for part in vector), Fraction(0)) for vector in vectors) == stated.l1
+    assert max(sum((part**2 for part in vector), Fraction(0)) for vector in vectors) == stated.l2_squared
+
+
 def test_it_follows_from_contract_and_question_alone() -> None:
     query = Query.of(contract(groups=1_000_000_000, rows=1_000_000_000, bounds=("-1e17", "1e17")), "sum", column="cost")
     assert sensitivity(query) == Sensitivity(l1=Fraction(10**26), l2_squared=Fraction(10**52))

@@ -62,14 +62,16 @@ def parco(
 def init(
     data: Annotated[Path, typer.Argument(help="A CSV or Parquet file.", show_default=False)],
     unit: Annotated[str, typer.Option("--unit", help="The column that says whose row it is.")],
+    delimiter: Annotated[str, typer.Option("--delimiter", help="Of a CSV file: , ; | or tab.")] = ",",
+    encoding: Annotated[str, typer.Option("--encoding", help="Of a CSV file: utf-8, latin-1 or utf-16.")] = "utf-8",
 ) -> None:
     """Write a first contract for a file: names, and types where its schema states them; blanks say FILL IN.
 
     Only names and types are read, never a value.
     """
-    from parco.cli.init import first_contract
+    from parco.cli.init import dialect_of, first_contract
 
-    sys.stdout.write(first_contract(data, unit))
+    sys.stdout.write(first_contract(data, unit, dialect_of(delimiter, encoding)))
 
 
 @app.command(epilog="Example:  `parco check contract.toml`")
@@ -81,15 +83,15 @@ def check(
 
     From the contract alone; with data at hand, its names and types are checked too. Costs nothing, reads no values.
     """
+    from parco.engines.data import read_data
     from parco.engines.source import check as check_source
-    from parco.engines.source import read_source
 
     agreed = Contract.read(contract)
     _OUT.print(show.contract_table(agreed))
     show.show_consequences(_OUT, agreed)
     source = data if data is not None else agreed.source_path
     if data is not None or (source is not None and source.exists()):
-        check_source(agreed, read_source(str(source)), list(agreed.columns))
+        check_source(agreed, read_data(source, agreed, tuple(agreed.columns)), list(agreed.columns))
         _OUT.print(show.plain(f"The names and types of {source} fit the contract."))
     else:
         _OUT.print("No data file was checked: the contract names none, or it is not here.")
@@ -222,18 +224,25 @@ def budget(
 
     store = SqliteStore.open(ledger)
     accounts = store.accounts()
-    datasets = [list(group) for _, group in groupby(accounts, key=lambda account: account.name)]
-    contracts = [Contract.from_text(store.contract_texts(rows[0].account)[-1]) for rows in datasets]
+    datasets = {name: list(rows) for name, rows in groupby(accounts, key=lambda account: account.name)}
+    signed = {
+        name: [Contract.from_text(text) for text in store.contract_texts(rows[0].account)]
+        for name, rows in datasets.items()
+    }
     if as_json:
-        sums = [show.sum_record(rows) for agreed, rows in zip(contracts, datasets, strict=True) if agreed.unit.period]
-        _print_json({"accounts": show.account_records(accounts), **({"in_all_periods": sums} if sums else {})})
+        sums = [show.sum_record(rows) for name, rows in datasets.items() if signed[name][-1].unit.period]
+        told = {name: list(show.unprotected(contracts)) for name, contracts in signed.items()}
+        record = {"accounts": show.account_records(accounts), "unprotected": told}
+        _print_json(record | ({"in_all_periods": sums} if sums else {}))
         return
-    for agreed, rows in zip(contracts, datasets, strict=True):
+    for name, rows in datasets.items():
+        agreed = signed[name][-1]
         for row in rows:
             _OUT.print(show.account_table(row))
         show.show_claims(_OUT, claims_to_date(agreed, *rows))
         if agreed.unit.period is not None:
             show.show_claims(_OUT, claims_to_date(agreed, *rows, all_periods=True))
+        _OUT.print(show.plain(show.unprotected_words(signed[name])))
 
 
 @app.command(epilog="Example:  `parco history --ledger purchases.ledger`")

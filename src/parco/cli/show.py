@@ -41,6 +41,8 @@ __all__ = [
     "show_release",
     "side_by_side",
     "sum_record",
+    "unprotected",
+    "unprotected_words",
 ]
 
 _BAR_WIDTH, _ACTOR_WIDTH = 40, 12
@@ -301,6 +303,20 @@ def _all_periods(contract: Contract) -> str:
 def _parts(parts: Mapping[str, Fraction]) -> str:
     shares = ", ".join(f"{name} {exact_text(parts[name])}" for name in parts)
     return f"{shares} of the units, by a secret coin; each part has the whole budget"
+
+
+def unprotected(contracts: Iterable[Contract]) -> tuple[str, ...]:
+    """What any contract on an account declares unprotected: all of them speak of the same data."""
+    named = [name for contract in contracts if contract.unprotected != "none" for name in contract.unprotected]
+    return tuple(dict.fromkeys(named))
+
+
+def unprotected_words(contracts: Iterable[Contract]) -> str:
+    """The same in words."""
+    names = unprotected(contracts)
+    if not names:
+        return "Nothing is declared unprotected."
+    return f"Declared unprotected, so that no claim covers it: {', '.join(names)}."
 
 
 def _many(count: int, thing: str) -> str:

@@ -23,11 +23,22 @@ from pydantic import (
 )
 
 from parco import canonical
+from parco.contract.bins import Bins
 from parco.contract.budget import Budget
-from parco.contract.columns import Bins, Column, DateColumn, DecimalColumn, IntegerColumn, NumericColumn, TextColumn
+from parco.contract.columns import (
+    BooleanColumn,
+    Column,
+    DateColumn,
+    DecimalColumn,
+    IntegerColumn,
+    NumericColumn,
+    TextColumn,
+)
+from parco.contract.dialect import Csv
 from parco.contract.division import WHOLE, check_parts, check_period, part_names
 from parco.contract.document import blanks, faults, parse_document
 from parco.contract.fields import Count, Exact, Name, Part, check_distinct, distinct_names, whole
+from parco.contract.rules import Normal
 from parco.errors import ContractError
 from parco.measure import exact_text
 
@@ -49,6 +60,17 @@ class Data(Part):
     version: Name = "1"
     table: Name | None = None
     """Which table of the data set this contract reads, where it has several with the same unit."""
+    # None where it is the default dialect: then the contract has the text it had before dialects could be declared.
+    csv: Annotated[
+        Csv | None,
+        AfterValidator(lambda csv: csv if csv is not None and csv.declared else None),
+        PlainSerializer(lambda csv: csv and csv.declared),
+    ] = None
+
+    @property
+    def dialect(self) -> Csv:
+        """How a CSV file of this data set is written."""
+        return self.csv or Csv()
 
 
 class Unit(Part):
@@ -62,6 +84,8 @@ class Unit(Part):
     """A unit counts with at most this many rows in each group."""
     period: Name | None = None
     """The bins whose periods, together with the column, are what is protected: one unit in one period."""
+    normal: Normal = None
+    """The form in which two texts are one unit; without it, units are told apart by every character."""
 
 
 class Contract(Part):
@@ -122,8 +146,8 @@ class Contract(Part):
     def _check(self) -> Self:
         check_distinct([self.unit.column, *self.columns, *self.bins], "the unit, a column or bins")
         for name, bins in self.bins.items():
-            if not isinstance(self.columns.get(bins.column), DateColumn):
-                raise ValueError(f"bins.{name}: {bins.column} is not declared as a column of type date")
+            if not isinstance(self.columns.get(bins.column), bins.over):
+                raise ValueError(f"bins.{name}: {bins.column} is not declared as a column of type {bins.over_words}")
         check_parts(self.parts, neighbours=self.unit.neighbours)
         if (period := self.unit.period) is not None:
             keys = self.bins[period].keys if period in self.bins else None
@@ -166,6 +190,9 @@ class Contract(Part):
         if self.period is not None:
             division["period"] = self.period
         deltas = {name: exact_text(getattr(budget, name)) for name in ("delta", "delta_mechanisms", "receipt_order")}
+        if unit.normal is not None:
+            # Two normal forms tell persons apart differently: they protect different units.
+            deltas["unit_normal"] = ",".join(unit.normal)
         return canonical.encode(
             {"measure": str(budget.measure), "neighbours": unit.neighbours, "unit": unit.column, **deltas, **division}
         ).decode()
@@ -186,9 +213,18 @@ class Contract(Part):
         declared = {"bins": bins, "column": self.columns[bins.column]}
         return {name: one.model_dump(mode="json", exclude_none=True) for name, one in declared.items()}
 
+    @property
+    def unprotected_words(self) -> str:
+        """What the contract declares unprotected, in words."""
+        if self.unprotected == "none":
+            return "Nothing is declared unprotected."
+        return f"Declared unprotected, so that no claim covers it: {', '.join(self.unprotected)}."
+
     def numeric(self, column: str) -> NumericColumn | None:
         """The declaration of a column that can be summed, or None."""
         declared = self.columns.get(column)
+        if isinstance(declared, DateColumn):
+            return declared.days
         return declared if isinstance(declared, IntegerColumn | DecimalColumn) else None
 
     @property
@@ -201,4 +237,4 @@ class Contract(Part):
         if grouping in self.bins:
             return self.bins[grouping].keys
         declared = self.columns.get(grouping)
-        return declared.keys if isinstance(declared, TextColumn | IntegerColumn) else None
+        return declared.keys if isinstance(declared, TextColumn | IntegerColumn | BooleanColumn) else None

@@ -41,9 +41,15 @@ def faults(error: ValidationError) -> list[str]:
     return [_fault(item["loc"], _reason(item)) for item in error.errors(include_url=False)]
 
 
+_BRANCHES: dict[int | str, tuple[tuple[str], ...]] = {
+    "columns": (("integer",), ("decimal",), ("text",), ("date",), ("boolean",)),
+    "bins": (("calendar",), ("edges",), ("range",)),
+}
+
+
 def _fault(location: tuple[int | str, ...], reason: str) -> str:
     # pydantic names the branch of a union it tried; a reader of the TOML file knows no such level.
-    if location[:1] == ("columns",) and location[2:3] in (("integer",), ("decimal",), ("text",), ("date",)):
+    if location[:1] in (("columns",), ("bins",)) and location[2:3] in _BRANCHES[location[0]]:
         location = location[:2] + location[3:]
     elif location[:1] == ("unprotected",):
         location = location[:1] + location[2:]
@@ -58,8 +64,8 @@ _PLAIN_REASONS = {
     "Input should be a valid string": "give text in quotes",
     "Input should be a valid tuple": "give a list, such as [1, 2]",
     "Input should be a valid dictionary": "give a table",
-    "Input tag": "type must be one of integer, decimal, text, date",
-    "Unable to extract tag": "a column needs a type: integer, decimal, text or date",
+    "Input tag": "type must be one of integer, decimal, text, date, boolean",
+    "Unable to extract tag": "a column needs a type: integer, decimal, text, date or boolean",
 }
 
 

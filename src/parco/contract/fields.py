@@ -21,6 +21,7 @@ __all__ = [
     "check_distinct",
     "check_keys",
     "distinct_names",
+    "exact_number",
     "label",
     "plain",
     "whole",
@@ -34,7 +35,8 @@ _NAME_LENGTH_MAX = 200
 _NOT_PLAIN = ("Cc", "Zl", "Zp", "Cs")
 
 
-def _exact(value: object) -> Fraction:
+def exact_number(value: object) -> Fraction:
+    """A number as a contract holds it; raises ValueError for what is none."""
     try:
         return exact(value, "number")
     except RequestError as error:
@@ -77,7 +79,7 @@ _NUMBER_SCHEMA = {
     "anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[+-]?[0-9.]+([eE][+-]?\d+)?(/[0-9.]+)?$"}],
 }
 
-Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(exact_text), WithJsonSchema(_NUMBER_SCHEMA)]
+Exact = Annotated[Fraction, BeforeValidator(exact_number), PlainSerializer(exact_text), WithJsonSchema(_NUMBER_SCHEMA)]
 Name = Annotated[str, Field(min_length=1, max_length=_NAME_LENGTH_MAX), AfterValidator(plain)]
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 

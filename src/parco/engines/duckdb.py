@@ -1,18 +1,21 @@
-"""The default engine: one DuckDB statement over a CSV or Parquet file."""
+"""The default engine: one DuckDB statement over CSV or Parquet files, or over a frame."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from parco.contract.contract import Contract
 from parco.engines.batches import column_name, record_batches
-from parco.engines.source import Kind, Source, check, read_source, used_columns
+from parco.engines.data import read_data
+from parco.engines.encoding import readable
+from parco.engines.source import Kind, Source, check, used_columns
 from parco.engines.sql import StoredColumn, statement
+from parco.engines.tree import text_list
 from parco.queries.query import Query
 
 if TYPE_CHECKING:
@@ -27,15 +30,15 @@ _ROWS = "stored_rows"
 
 
 class DuckDBEngine:
-    """Runs questions on one file. `check` reads names and types; only `run` reads rows."""
+    """Runs questions on one file, folder or frame. `check` reads names and types; only `run` reads rows."""
 
-    def __init__(self, path: str | Path) -> None:
-        self._path = path
+    def __init__(self, data: str | Path | Any) -> None:  # noqa: ANN401 - a frame of a library that may not be there
+        self._data = data
         self._source: Source | None = None
 
     def check(self, contract: Contract, names: Iterable[str]) -> None:
-        """Raises DataError unless the file has the unit and every named column or bins with a fitting type."""
-        self._source = read_source(self._path)
+        """Raises DataError unless the data has the unit and every named column or bins with a fitting type."""
+        self._source = read_data(self._data, contract, names := tuple(names))
         check(contract, self._source, names)
 
     def run(self, query: Query, *, secret: bytes) -> list[int]:
@@ -43,14 +46,15 @@ class DuckDBEngine:
 
         Whatever the engine raises comes out as it is and may hold private values: the caller must swallow it.
         """
-        source = self._source or read_source(self._path)
-        positions = {name: _position(source, name) for name in _stored_names(query)}
-        columns = {name: _column(source, position) for name, position in positions.items()}
-        tree = statement(query, columns, relation=_relation(source), secret=secret)
-        rows = None if source.format == "csv" else record_batches(source, sorted(positions.values()))
+        seen = self._source or read_data(self._data, query.contract, _stored_names(query)[1:])
         cells = [0] * query.cells
-        for cell, total in _fetch(tree.sql(dialect="duckdb"), rows):
-            cells[int(cell)] = int(total)
+        with readable(seen) as source:
+            positions = {name: _position(source, name) for name in _stored_names(query)}
+            columns = {name: _column(source, position) for name, position in positions.items()}
+            tree = statement(query, columns, relation=_relation(source), secret=secret)
+            rows = None if source.format == "csv" else record_batches(source, sorted(positions.values()))
+            for cell, total in _fetch(tree.sql(dialect="duckdb"), rows):
+                cells[int(cell)] = int(total)
         return cells
 
 
@@ -88,13 +92,19 @@ def _column(source: Source, position: int) -> StoredColumn:
     kind, column = source.kinds[position], exp.column(column_name(position), quoted=True)
     # Text comes as bytes; what is not UTF-8 is null, and its row is dropped.
     text = exp.Try(this=exp.Decode(this=column, charset=exp.Literal.string("utf-8")))
-    return StoredColumn(text if kind is Kind.TEXT else column, kind)
+    if kind is Kind.UNTYPED and source.dialect.nulls:
+        missing = exp.In(this=column.copy(), expressions=text_list(source.dialect.nulls).expressions)
+        told = exp.Case(ifs=[exp.If(this=missing, true=exp.null())], default=column)
+        return StoredColumn(told, kind, source.dialect.decimal)
+    return StoredColumn(text if kind is Kind.TEXT else column, kind, source.dialect.decimal)
 
 
 def _relation(source: Source) -> exp.Expression:
-    if source.format == "parquet":
+    if source.format != "csv":
         return exp.to_table(_ROWS)
-    path = exp.Literal.string(str(source.path))
+    path = exp.Array(expressions=[exp.Literal.string(str(file)) for file in source.files])
+    dialect = source.dialect
+    quote = "" if dialect.quote == "none" else dialect.quote
     # A folder called "customer=7" would otherwise replace the column of that name in every row.
     plain = exp.EQ(this=exp.to_identifier("hive_partitioning"), expression=exp.false())
     # Everything is read as text under names of our own, and nothing is sniffed from rows. A line that does not parse
@@ -107,11 +117,11 @@ def _relation(source: Source) -> exp.Expression:
     )
     options: dict[str, exp.Expression] = {
         "columns": columns,
-        "header": exp.true(),
+        "header": exp.true() if dialect.header else exp.false(),
         "auto_detect": exp.false(),
-        "delim": exp.Literal.string(","),
-        "quote": exp.Literal.string('"'),
-        "escape": exp.Literal.string('"'),
+        "delim": exp.Literal.string(dialect.delimiter),
+        "quote": exp.Literal.string(quote),
+        "escape": exp.Literal.string(quote),
         # Said, or the first line end decides for all; in this setting every kind ends a line, in any mixture.
         "new_line": exp.Literal.string("\\n"),
         "nullstr": exp.Literal.string(""),

@@ -16,52 +16,20 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
-from parco.contract.columns import IntegerColumn
+from parco.engines import places, values
 from parco.engines.parts import in_part
 from parco.engines.periods import in_periods, period_index, place_of_period, unit_in_period
-from parco.engines.source import Kind
-from parco.measure import decimal_text
+from parco.engines.tree import StoredColumn
+from parco.engines.tree import literal as _literal
+from parco.engines.tree import number as _number
+from parco.engines.tree import template as _template
 from parco.queries.query import Query, Statistic
 
 __all__ = ["StoredColumn", "statement"]
 
-# Values are read with twelve decimal places (the contract allows no finer lattice) in 38 digits, as all engines have.
-_PLACES = 12
-_READ_STEP = Fraction(1, 10**_PLACES)
-
-_READ = "TRY_CAST(:x AS DECIMAL(38, 12))"
-# FLOOR may leave 38 digits, at -(10^26 - 1/2): without the cast the comparison would raise there.
-_IS_WHOLE = f"{_READ} IS NULL OR {_READ} = TRY_CAST(FLOOR({_READ}) AS DECIMAL(38, 12))"
-_WHOLE = f"CASE WHEN {_IS_WHOLE} THEN TRY_CAST({_READ} AS BIGINT) END"
-
-# The offset from the lower bound is taken apart into whole and fraction, since the product would not fit 38 digits.
-# Adding half a step and dividing whole numbers rounds halves upwards, the same on every engine.
-_CLAMPED = f"LEAST(GREATEST({_READ}, :low), :high) - :low"
-_OFFSET = f"(CAST(FLOOR({_CLAMPED}) AS HUGEINT) * :unit + CAST(({_CLAMPED} - FLOOR({_CLAMPED})) * :unit AS HUGEINT))"
-# What DECIMAL cannot hold and DOUBLE can is clamped where it lies beyond a bound, infinities included. What then lies
-# between the bounds was written with too many digits before its point (10^27 times 1e-26): it does not parse.
-_EXACT_STEPS = (
-    f"CASE WHEN NOT {_READ} IS NULL THEN"
-    f" CASE WHEN :valid THEN CAST(:low_steps + (2 * {_OFFSET} + :width) // (2 * :width) AS BIGINT) END"
-    " WHEN TRY_CAST(:x AS DOUBLE) IS NULL OR ISNAN(TRY_CAST(:x AS DOUBLE)) THEN NULL"
-    " WHEN TRY_CAST(:x AS DOUBLE) >= CAST(:high AS DOUBLE) THEN :high_steps"
-    " WHEN TRY_CAST(:x AS DOUBLE) <= CAST(:low AS DOUBLE) THEN :low_steps END"
-)
-_DOUBLE_STEPS = (
-    "CASE WHEN :x IS NULL OR ISNAN(:x) THEN NULL ELSE"
-    " LEAST(GREATEST(CAST(FLOOR(LEAST(GREATEST(CAST(:x AS DOUBLE), CAST(:low AS DOUBLE)), CAST(:high AS DOUBLE))"
-    " / CAST(:step AS DOUBLE) + CAST(0.5 AS DOUBLE)) AS BIGINT), :low_steps), :high_steps) END"
-)
-_MONTH = (
-    "CAST(EXTRACT(YEAR FROM TRY_CAST(:day AS DATE)) * 12 + EXTRACT(MONTH FROM TRY_CAST(:day AS DATE)) - 1 - :first"
-    " AS BIGINT)"
-)
 _ROW_RANK = (
     "ROW_NUMBER() OVER (PARTITION BY unit, cell"
     " ORDER BY MD5(CONCAT_WS('|', :key, unit, cell, value, occurrence)), value, occurrence)"
@@ -69,14 +37,6 @@ _ROW_RANK = (
 _CELL_RANK = "ROW_NUMBER() OVER (PARTITION BY unit ORDER BY MD5(CONCAT_WS('|', :key, unit, cell)), cell)"
 # `place - 1 < limit` and not `place <= limit`: DuckDB turns the latter into a top-N that is twice as slow.
 _KEPT = "place - 1 < :limit"
-
-
-@dataclass(frozen=True)
-class StoredColumn:
-    """A column as SQL reaches it, and what is stored there."""
-
-    expression: exp.Expression
-    kind: Kind
 
 
 def statement(query: Query, columns: dict[str, StoredColumn], *, relation: exp.Expression, secret: bytes) -> exp.Select:
@@ -100,8 +60,14 @@ def _source_rows(
     query: Query, columns: dict[str, StoredColumn], relation: exp.Expression, *, secret: bytes
 ) -> exp.Select:
     """The rows that count: unit, value and all keys are there. Undeclared keys are gone before cells are chosen."""
-    unit = exp.cast(columns[query.contract.unit.column].expression.copy(), "TEXT")
-    value = _number(1) if query.column is None else _value(query, query.column, columns[query.column])
+    contract = query.contract
+    unit = values.unit(contract.unit, columns[contract.unit.column])
+    value = _number(1)
+    if query.column is not None:
+        numeric = contract.numeric(query.column)
+        if numeric is None:
+            raise AssertionError("a sum was planned over a column without bounds")
+        value = values.steps(numeric, places.as_number(contract.columns[query.column], columns[query.column]))
     declared = exp.select(exp.alias_(unit, "unit"), exp.alias_(value, "value")).from_(relation)
     for index, name in enumerate(query.by):
         declared = _with_ordinal(declared, query, columns, name=name, index=index)
@@ -131,15 +97,13 @@ def _with_ordinal(
     ordinal, contract = f"ordinal_{index}", query.contract
     if name in contract.bins:
         bins = contract.bins[name]
-        place = _template(_MONTH, day=columns[bins.column].expression, first=_number(bins.first))
+        place = places.place(bins, contract.columns[bins.column], columns[bins.column])
         return select.select(exp.alias_(place, ordinal))
-    table, keys = f"keys_{index}", query.keys[index]
-    values = exp.values([(_literal(key), _number(place)) for place, key in enumerate(keys)], table, ["key", ordinal])
-    whole = isinstance(contract.columns[name], IntegerColumn)
-    # Declared keys are in Unicode form NFC; the data may be in another.
-    key = _template(_WHOLE if whole else "NFC_NORMALIZE(CAST(:x AS TEXT))", x=columns[name].expression)
-    match = exp.EQ(this=key, expression=exp.column("key", table=table))
-    return select.join(values, on=match).select(exp.column(ordinal, table=table))
+    table, declared = f"keys_{index}", contract.columns[name]
+    keys = [values.compared(declared, key) for key in query.keys[index]]
+    table_of_keys = exp.values([(_literal(key), _number(at)) for at, key in enumerate(keys)], table, ["key", ordinal])
+    match = exp.EQ(this=values.key(declared, columns[name]), expression=exp.column("key", table=table))
+    return select.join(table_of_keys, on=match).select(exp.column(ordinal, table=table))
 
 
 def _cell(query: Query) -> exp.Expression:
@@ -168,7 +132,7 @@ def _unit_cells(query: Query) -> exp.Select:
     """What each unit puts into each cell: its sum, its rows up to R, or one."""
     match query.statistic:
         case Statistic.SUM:
-            amount, table = _template("CAST(SUM(value) AS DECIMAL(38, 0))"), "kept_rows"
+            amount, table = values.total(query.contract.numeric(query.column or "")), "kept_rows"
         case Statistic.COUNT:
             rows = _number(query.contract.unit.rows)
             amount, table = _template("CAST(LEAST(COUNT(*), :rows) AS DECIMAL(38, 0))", rows=rows), "source_rows"
@@ -186,49 +150,6 @@ def _kept_cells(query: Query, secret: bytes) -> exp.Select:
     return exp.select("cell", "amount").from_(ranked).where(_template(_KEPT, limit=_number(query.groups)))
 
 
-def _value(query: Query, name: str, column: StoredColumn) -> exp.Expression:
-    """The clamped value as a whole number of lattice steps, or NULL where the row is to be dropped."""
-    declared = query.contract.numeric(name)
-    if declared is None:
-        raise AssertionError("a sum was planned over a column without bounds")
-    step = declared.lattice
-    steps = {"low_steps": _number(int(declared.lower / step)), "high_steps": _number(int(declared.upper / step))}
-    bounds = {"low": _decimal(declared.lower), "high": _decimal(declared.upper), "x": column.expression}
-    if column.kind is Kind.DOUBLE:
-        return _template(_DOUBLE_STEPS, **bounds, **steps, step=_decimal(step))
-    width, unit = _number(int(step / _READ_STEP)), _number(int(1 / _READ_STEP))
-    valid = _template(_IS_WHOLE if isinstance(declared, IntegerColumn) else "TRUE", x=column.expression)
-    return _template(_EXACT_STEPS, **bounds, **steps, width=width, unit=unit, valid=valid)
-
-
 def _subkey(secret: bytes, purpose: str) -> exp.Expression:
     """A key of its own for each choice, so that which rows are kept says nothing about which groups are."""
     return exp.Literal.string(hmac.new(secret, f"parco/bounding/{purpose}".encode(), hashlib.sha256).hexdigest())
-
-
-def _template(sql: str, **nodes: exp.Expression) -> exp.Expression:
-    """The tree of a constant piece of SQL, with copies of `nodes` in place of its :names."""
-
-    def fill(node: exp.Expression) -> exp.Expression:
-        return nodes[node.name].copy() if isinstance(node, exp.Placeholder) else node
-
-    return _parsed(sql).transform(fill)
-
-
-@cache
-def _parsed(sql: str) -> exp.Expr:
-    """Parsed once: a release would otherwise spend more time on its SQL than on the database. Never changed."""
-    return parse_one(sql, dialect="duckdb")
-
-
-def _number(value: int) -> exp.Expression:
-    return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))
-
-
-def _literal(key: str | int) -> exp.Expression:
-    return exp.Literal.string(key) if isinstance(key, str) else exp.cast(_number(key), "BIGINT")
-
-
-def _decimal(value: Fraction) -> exp.Expression:
-    """An exact decimal literal. Its type is said, because a bare one may be read as a double."""
-    return exp.cast(exp.Literal.string(decimal_text(value)), f"DECIMAL(38, {_PLACES})")

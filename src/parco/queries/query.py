@@ -16,11 +16,16 @@ from parco.contract.contract import Contract
 from parco.contract.division import coin_range
 from parco.contract.fields import CELLS_MAX
 from parco.errors import QuestionError
+from parco.measure import exact_text
 from parco.queries.periods import periods_of
 
 __all__ = ["Query", "Statistic"]
 
 Key = str | int
+
+_ONLY_SUMMED = {"lower", "upper", "clamp", "row_lower", "row_upper"}
+# How a column is read before its bins are looked at; a contract that names none of these has the text it always had.
+_READ = {"null", "nan", "infinity", "unparsed", "formats"}
 
 
 class Statistic(StrEnum):
@@ -114,7 +119,7 @@ class Query:
         limits: dict[str, object] = {"groups": self.groups}
         if self.statistic is not Statistic.COUNT_UNITS:
             limits["rows"] = unit.rows
-        record = {
+        record: dict[str, object] = {
             "data": contract.data.name,
             "version": version,
             "unit": unit.column,
@@ -122,6 +127,7 @@ class Query:
             "column": self._definition(self.column, drop="keys") if self.column is not None else None,
             "by": [self._definition(name, drop="bounds") for name in self.by],
             "limits": limits,
+            # What a contract declares otherwise stands in the column's own definition.
             "rules": {"infinity": "clamp", "nan": "drop", "null": "drop", "unparsed": "drop"},
         }
         if contract.data.table is not None:
@@ -131,6 +137,10 @@ class Query:
             record["part"] = {"name": self.part, "from": low, "below": high}
         if contract.period is not None:
             record["period"] = {**contract.period, "keys": self.periods}
+        if contract.data.csv is not None:
+            record["csv"] = contract.data.csv.declared
+        if unit.normal is not None:
+            record["unit_normal"] = list(unit.normal)
         return canonical.encode(record).decode()
 
     @property
@@ -155,6 +165,10 @@ class Query:
             words.append(f"with at most {unit.rows} of its rows{' in a group,' if self.by else ''}")
         some = self.by and (unit.period is None or self._cells_of_one > 1)
         words.append(f"in at most {self.groups} of {self._cells_of_one} groups" if some else "in all")
+        numeric = None if self.column is None else self.contract.numeric(self.column)
+        if numeric is not None and numeric.clamp == "unit":
+            bounds = f"[{exact_text(numeric.lower)}, {exact_text(numeric.upper)}]"
+            words.append(f"and what it adds up to {'in a group ' if self.by else ''}is clamped to {bounds}")
         return " ".join(words)
 
     def __str__(self) -> str:
@@ -167,9 +181,17 @@ class Query:
 
     def _definition(self, name: str, *, drop: Literal["keys", "bounds"]) -> dict[str, object]:
         """What the contract says of a name in its role here: a grouping has no bounds, a summed column no keys."""
-        contract, excluded = self.contract, {"keys"} if drop == "keys" else {"lower", "upper"}
+        contract, excluded = self.contract, {"keys"} if drop == "keys" else _ONLY_SUMMED
         declared = contract.bins.get(name) or contract.columns[name]
-        return {"name": name, **declared.model_dump(mode="json", exclude=excluded, exclude_none=True)}
+        definition = {"name": name, **declared.model_dump(mode="json", exclude=excluded, exclude_none=True)}
+        if name in contract.bins:
+            column = contract.columns[contract.bins[name].column]
+            if read := column.model_dump(mode="json", include=_READ, exclude_none=True):
+                definition["read"] = read
+        elif drop == "bounds" and definition.get("infinity") == "drop":
+            # No infinity is a key: by default such a row is not in any group either.
+            del definition["infinity"]
+        return definition
 
     def _check_column(self) -> None:
         if self.statistic is not Statistic.SUM:

@@ -138,6 +138,7 @@ class Receipt:
             f"lattice {exact_text(self.mechanism.lattice)}",
             f"  bound      {_short(self.bound)}{order} (the privacy loss this release may have had)",
             f"  contract   {self.contract.name}, {self.contract.digest[:16]}…",
+            f"  protected  one {self.contract.unit.column}. {self.contract.unprotected_words}",
             f"  ledger     entry {self.position}, parco {self.parco}",
         ]
         if self.accounts != (WHOLE,):

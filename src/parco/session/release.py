@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from parco.errors import RequestError
 from parco.measure import Cost, decimal_text
+from parco.session import frames
 from parco.session.receipt import Receipt
 
 if TYPE_CHECKING:
@@ -85,6 +86,10 @@ class Answer:
         numbers = {name: _exact_array([getattr(row, name) for row in rows]) for name in ("value", "lower", "upper")}
         return pa.table(keys | numbers)
 
+    def _repr_html_(self) -> str:
+        """The cells as a table of HTML, for notebooks."""
+        return frames.html_table([*self.by, "value", "lower", "upper"], self.rows())
+
 
 @dataclass(frozen=True)
 class Release(Generic[T]):
@@ -108,6 +113,22 @@ class Release(Generic[T]):
         if isinstance(self.value, Answer):
             return self.value.table()
         raise RequestError("this release was mapped to something that is not an answer: use its value")
+
+    def to_pandas(self) -> Any:  # noqa: ANN401 - a pandas.DataFrame
+        """The answer as a pandas.DataFrame, its numbers exact; raises RequestError where pandas is not installed."""
+        return frames.to_pandas(self.table())
+
+    def to_polars(self) -> Any:  # noqa: ANN401 - a polars.DataFrame
+        """The answer as a polars.DataFrame; raises RequestError where polars is not installed.
+
+        Its numbers are exact, unless they need more than 38 digits: then they are the nearest doubles.
+        """
+        return frames.to_polars(self.table())
+
+    def _repr_html_(self) -> str:
+        """The answer and its receipt in HTML, for notebooks; keys are escaped."""
+        shown = self.value._repr_html_() if isinstance(self.value, Answer) else frames.html_text(self.value)
+        return shown + frames.html_text(self.receipt)
 
     def map(self, function: Callable[[T], U]) -> Release[U]:
         """Post-processing: applies `function` to the released value, and nothing else; the receipt stays.

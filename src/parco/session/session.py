@@ -22,7 +22,7 @@ from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack
 
 from parco import canonical
 from parco.contract.contract import Contract
@@ -131,7 +131,8 @@ class Questions(ABC, Generic[R]):
 class Session(Questions[Release[Answer]]):
     """One actor's door to one data set under one signed contract; a context manager, safe to share among threads.
 
-    contract: as read from its file. data: a CSV or Parquet file, by default the contract's source. ledger: the file
+    contract: as read from its file. data: a CSV or Parquet file, a folder of such files, or a frame (a
+    pyarrow.Table, pandas.DataFrame or polars.DataFrame), by default the contract's source. ledger: the file
     that `parco sign` made, by default `<name>.ledger` beside the contract. actor: who asks, by default the login name.
     version: the declared label of the data's state, by default the contract's. progress: called as (stage, done,
     total) while a release runs. Raises NotSignedError, ContractChangedError or StorageError.
@@ -141,7 +142,7 @@ class Session(Questions[Release[Answer]]):
         self,
         contract: Contract,
         *,
-        data: str | Path | None = None,
+        data: str | Path | Any = None,  # noqa: ANN401 - a frame of a library that may not be installed
         ledger: str | Path | None = None,
         actor: str | None = None,
         version: str | None = None,
