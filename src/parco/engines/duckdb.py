@@ -74,8 +74,7 @@ def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[tuple[int, int]]
 
 def _stored_names(query: Query) -> tuple[str, ...]:
     contract = query.contract
-    asked = [*query.by, *([query.column] if query.column is not None else [])]
-    return (contract.unit.column, *used_columns(contract, asked))
+    return (contract.unit.column, *used_columns(contract, query.names))
 
 
 def _position(source: Source, name: str) -> int:

@@ -2,6 +2,7 @@
 
     source_rows   unit, cell, value     declared keys only; values clamped and on the lattice, as integers
     kept_rows     at most R rows of a unit in a cell       (sums only: a count need not choose)
+    kept_values   at most R values of a unit in a cell     (count_distinct only, before values are made distinct)
     unit_cells    unit, cell, amount    what the unit puts into the cell
     kept_cells    at most K cells of a unit
     result        cell, sum of amounts
@@ -21,6 +22,7 @@ from fractions import Fraction
 from sqlglot import exp, parse_one
 
 from parco.contract.columns import IntegerColumn
+from parco.engines.filters import condition
 from parco.engines.source import Kind
 from parco.measure import decimal_text
 from parco.queries.query import Query, Statistic
@@ -62,6 +64,12 @@ _ROW_RANK = (
     "ROW_NUMBER() OVER (PARTITION BY unit, cell"
     " ORDER BY MD5(CONCAT_WS('|', :key, unit, cell, value, occurrence)), value, occurrence)"
 )
+_VALUE_RANK = "ROW_NUMBER() OVER (PARTITION BY unit, cell ORDER BY MD5(CONCAT_WS('|', :key, unit, cell, value)), value)"
+# All rows of a cell have one place.
+_CELL_PLACE = "DENSE_RANK() OVER (PARTITION BY unit ORDER BY MD5(CONCAT_WS('|', :key, unit, cell)), cell)"
+_DAY = "TRY_CAST(:day AS DATE)"
+# Days are counted as Python does, from the first of January of the year 1.
+_DAY_NUMBER = f"CASE WHEN ISFINITE({_DAY}) THEN DATE_DIFF('day', CAST('1970-01-01' AS DATE), {_DAY}) + 719163 END"
 _CELL_RANK = "ROW_NUMBER() OVER (PARTITION BY unit ORDER BY MD5(CONCAT_WS('|', :key, unit, cell)), cell)"
 # `place - 1 < limit` and not `place <= limit`: DuckDB turns the latter into a top-N that is twice as slow.
 _KEPT = "place - 1 < :limit"
@@ -82,11 +90,19 @@ def statement(query: Query, columns: dict[str, StoredColumn], *, relation: exp.E
     rows is absent from the result: the caller, who knows the declared keys, puts its zero.
     """
     tables = {"source_rows": _source_rows(query, columns, relation)}
+    if query.statistic is Statistic.COUNT_DISTINCT:
+        tables |= {"kept_values": _kept_values(query, secret), "kept_cells": _cells_of_values(query, secret)}
+        result = exp.select("cell", "COUNT(DISTINCT value) AS total").from_("kept_cells").group_by("cell")
+        return _with_tables(result, tables)
     if query.statistic is Statistic.SUM:
         tables["kept_rows"] = _kept_rows(query, secret)
     tables["unit_cells"] = _unit_cells(query)
     tables["kept_cells"] = _kept_cells(query, secret)
     result = exp.select("cell", "SUM(amount) AS total").from_("kept_cells").group_by("cell")
+    return _with_tables(result, tables)
+
+
+def _with_tables(result: exp.Select, tables: dict[str, exp.Select]) -> exp.Select:
     for name, table in tables.items():
         result = result.with_(name, as_=table)
     return result
@@ -95,34 +111,74 @@ def statement(query: Query, columns: dict[str, StoredColumn], *, relation: exp.E
 def _source_rows(query: Query, columns: dict[str, StoredColumn], relation: exp.Expression) -> exp.Select:
     """The rows that count: unit, value and all keys are there. Undeclared keys are gone before cells are chosen."""
     unit = exp.cast(columns[query.contract.unit.column].expression.copy(), "TEXT")
-    value = _number(1) if query.column is None else _value(query, query.column, columns[query.column])
+    value = _number(1) if query.column is None else _column_value(query, columns)
     declared = exp.select(exp.alias_(unit, "unit"), exp.alias_(value, "value")).from_(relation)
     for index, name in enumerate(query.by):
         declared = _with_ordinal(declared, query, columns, name=name, index=index)
-    rows = exp.select("unit", "value", exp.alias_(_cell(query), "cell")).from_(declared.subquery("declared"))
-    rows = rows.where("NOT unit IS NULL", "NOT value IS NULL")
+    places: dict[str, exp.Expression] = {}
+    extra = [] if query.where is None else list(query.where.names)
+    if _counts_keys(query):
+        extra = [query.column or "", *extra]
+    for index, name in enumerate(dict.fromkeys(extra), start=len(query.by)):
+        declared = _with_place(declared, query, columns, name=name, index=index)
+        places[name] = exp.column(f"ordinal_{index}")
+    if _counts_keys(query):
+        last = _number(len(query.contract.keys(query.column or "") or ()) - 1)
+        inside = "CASE WHEN :place BETWEEN 0 AND :last THEN CAST(:place AS BIGINT) END"
+        value = _template(inside, place=places[query.column or ""], last=last)
+    else:
+        value = exp.column("value")
+    rows = exp.select("unit", exp.alias_(value, "value"), exp.alias_(_cell(query), "cell"))
+    rows = rows.from_(declared.subquery("declared")).where("NOT unit IS NULL")
+    rows = rows.where(exp.not_(exp.Is(this=value.copy(), expression=exp.Null())))
     for index, keys in enumerate(query.keys):
         ordinal, last = exp.column(f"ordinal_{index}"), _number(len(keys) - 1)
         rows = rows.where(_template(":ordinal BETWEEN 0 AND :last", ordinal=ordinal, last=last))
-    return rows
+    return rows if query.where is None else rows.where(condition(query.where.root, places))
+
+
+def _counts_keys(query: Query) -> bool:
+    """Whether the values are declared keys and not numbers."""
+    return query.statistic is Statistic.COUNT_DISTINCT and query.contract.numeric(query.column or "") is None
+
+
+def _column_value(query: Query, columns: dict[str, StoredColumn]) -> exp.Expression:
+    name = query.column or ""
+    return exp.null() if _counts_keys(query) else _value(query, name, columns[name])
+
+
+def _with_place(
+    select: exp.Select, query: Query, columns: dict[str, StoredColumn], *, name: str, index: int
+) -> exp.Select:
+    """Adds the whole number at which the row's value lies, or null, and drops no row."""
+    contract = query.contract
+    if contract.numeric(name) is not None:
+        return select.select(exp.alias_(_value(query, name, columns[name]), f"ordinal_{index}"))
+    if contract.keys(name) is None:
+        day = _template(_DAY_NUMBER, day=columns[name].expression)
+        return select.select(exp.alias_(day, f"ordinal_{index}"))
+    return _with_ordinal(select, query, columns, name=name, index=index, keep="left")
 
 
 def _with_ordinal(
-    select: exp.Select, query: Query, columns: dict[str, StoredColumn], *, name: str, index: int
+    select: exp.Select, query: Query, columns: dict[str, StoredColumn], *, name: str, index: int, keep: str = ""
 ) -> exp.Select:
-    """Adds the place of the row's key among the declared keys, as column `ordinal_<index>`."""
+    """Adds the place of the row's key among the declared keys, as column `ordinal_<index>`.
+
+    A row whose key is not declared is dropped, or has no place there if `keep` is "left".
+    """
     ordinal, contract = f"ordinal_{index}", query.contract
     if name in contract.bins:
         bins = contract.bins[name]
         place = _template(_MONTH, day=columns[bins.column].expression, first=_number(bins.first))
         return select.select(exp.alias_(place, ordinal))
-    table, keys = f"keys_{index}", query.keys[index]
+    table, keys = f"keys_{index}", contract.keys(name) or ()
     values = exp.values([(_literal(key), _number(place)) for place, key in enumerate(keys)], table, ["key", ordinal])
     whole = isinstance(contract.columns[name], IntegerColumn)
     # Declared keys are in Unicode form NFC; the data may be in another.
     key = _template(_WHOLE if whole else "NFC_NORMALIZE(CAST(:x AS TEXT))", x=columns[name].expression)
     match = exp.EQ(this=key, expression=exp.column("key", table=table))
-    return select.join(values, on=match).select(exp.column(ordinal, table=table))
+    return select.join(values, on=match, join_type=keep).select(exp.column(ordinal, table=table))
 
 
 def _cell(query: Query) -> exp.Expression:
@@ -144,16 +200,37 @@ def _kept_rows(query: Query, secret: bytes) -> exp.Select:
     return exp.select("unit", "cell", "value").from_(ranked).where(limit)
 
 
+def _kept_values(query: Query, secret: bytes) -> exp.Select:
+    """At most R values of a unit in a cell, each once, chosen before values of different units are compared."""
+    own = exp.select("unit", "cell", "value").from_("source_rows").distinct().subquery("own")
+    order = _template(_VALUE_RANK, key=_subkey(secret, "values"))
+    ranked = exp.select("unit", "cell", "value", exp.alias_(order, "place")).from_(own).subquery("ordered")
+    return exp.select("unit", "cell", "value").from_(ranked).where(_template(_KEPT, limit=_number(query.values)))
+
+
+def _cells_of_values(query: Query, secret: bytes) -> exp.Select:
+    """The kept values in at most K cells of a unit, those that any other question would keep."""
+    if query.groups == query.cells:
+        return exp.select("cell", "value").from_("kept_values")
+    order = _template(_CELL_PLACE, key=_subkey(secret, "groups"))
+    ranked = exp.select("cell", "value", exp.alias_(order, "place")).from_("kept_values").subquery("ordered")
+    return exp.select("cell", "value").from_(ranked).where(_template(_KEPT, limit=_number(query.groups)))
+
+
 def _unit_cells(query: Query) -> exp.Select:
     """What each unit puts into each cell: its sum, its rows up to R, or one."""
     match query.statistic:
         case Statistic.SUM:
-            amount, table = _template("CAST(SUM(value) AS DECIMAL(38, 0))"), "kept_rows"
+            value = "value" if not query.centre else "value - CAST(:centre AS BIGINT)"
+            centre = _number(int(query.centre / query.step))
+            amount, table = _template(f"CAST(SUM({value}) AS DECIMAL(38, 0))", centre=centre), "kept_rows"
         case Statistic.COUNT:
             rows = _number(query.contract.unit.rows)
             amount, table = _template("CAST(LEAST(COUNT(*), :rows) AS DECIMAL(38, 0))", rows=rows), "source_rows"
         case Statistic.COUNT_UNITS:
             amount, table = _template("CAST(1 AS DECIMAL(38, 0))"), "source_rows"
+        case Statistic.COUNT_DISTINCT:
+            raise AssertionError("distinct values do not add up over units")
     return exp.select("unit", "cell", exp.alias_(amount, "amount")).from_(table).group_by("unit", "cell")
 
 

@@ -6,15 +6,16 @@ import itertools
 import math
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import Literal
 
 from parco import canonical
 from parco.contract.contract import Contract
 from parco.contract.fields import CELLS_MAX
 from parco.errors import QuestionError
+from parco.measure import exact_text
+from parco.queries.filters import Filter
 
 __all__ = ["Query", "Statistic"]
 
@@ -25,38 +26,68 @@ class Statistic(StrEnum):
     """What is computed in each group."""
 
     COUNT = "count"
-    """Rows, at most `rows` of them for a unit and group."""
+    """Rows, at most `rows` of them for a unit and group; of a column: those whose value is kept."""
     COUNT_UNITS = "count_units"
     """Units that have at least one row there."""
     SUM = "sum"
     """The sum of a numeric column, clamped and on its lattice, over the rows that are kept."""
+    COUNT_DISTINCT = "count_distinct"
+    """The different values that units hold, at most `rows` of each unit and group."""
 
 
 @dataclass(frozen=True)
 class Query:
     """A question the contract allows: make one with `Query.of`.
 
-    `by` is sorted by name, so that one question has one form whatever the order it is asked in.
+    `by` is sorted by name, so that one question has one form whatever the order it is asked in. `where` says which
+    rows it is about. `centre` is taken off each value of a sum: the first part of a mean.
     """
 
     contract: Contract
     statistic: Statistic
     column: str | None
     by: tuple[str, ...]
+    where: Filter | None = None
+    centre: Fraction = Fraction(0)
 
     @classmethod
     def of(
-        cls, contract: Contract, statistic: str, *, column: str | None = None, by: str | Sequence[str] = ()
+        cls,
+        contract: Contract,
+        statistic: str,
+        *,
+        column: str | None = None,
+        by: str | Sequence[str] = (),
+        where: str | None = None,
+        centred: bool = False,
     ) -> Query:
-        """For every question on declared names, returns it, or raises QuestionError naming what the contract lacks."""
+        """For every question on declared names, returns it, or raises QuestionError naming what the contract lacks.
+
+        `centred`: a sum of distances from the lattice point nearest the middle of the bounds.
+        """
         kinds = [kind.value for kind in Statistic]
         if statistic not in kinds:
             raise QuestionError(f"unknown statistic {statistic!r}: choose one of {', '.join(kinds)}")
         name = None if column is None else _name(column)
-        query = cls(contract, Statistic(statistic), name, _names(by))
+        condition = None if where is None else Filter.of(contract, where)
+        query = cls(contract, Statistic(statistic), name, _names(by), condition)
         query._check_column()
         query._check_groups()
-        return query
+        return replace(query, centre=query._middle) if centred else query
+
+    @property
+    def _middle(self) -> Fraction:
+        numeric = self.contract.numeric(self.column or "")
+        if numeric is None:
+            raise AssertionError("a centred sum of a column without bounds")
+        middle = (numeric.lower + numeric.upper) / 2 / numeric.lattice
+        return math.floor(middle + Fraction(1, 2)) * numeric.lattice
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns and bins that the question looks at."""
+        column = () if self.column is None else (self.column,)
+        return (*self.by, *column, *(() if self.where is None else self.where.names))
 
     @property
     def keys(self) -> tuple[tuple[Key, ...], ...]:
@@ -76,8 +107,15 @@ class Query:
     @property
     def step(self) -> Fraction:
         """The lattice step h of the exact statistic."""
-        numeric = self.contract.numeric(self.column) if self.column is not None else None
+        numeric = self.contract.numeric(self.column or "") if self.statistic is Statistic.SUM else None
         return Fraction(1) if numeric is None else numeric.lattice
+
+    @property
+    def values(self) -> int:
+        """How many different values one unit can have in a group of a count_distinct: at most `rows`, and all."""
+        numeric, keys = self.contract.numeric(self.column or ""), self.contract.keys(self.column or "")
+        there = int((numeric.upper - numeric.lower) / numeric.lattice) + 1 if numeric is not None else len(keys or ())
+        return min(self.contract.unit.rows, there)
 
     def labels(self) -> Iterator[tuple[Key, ...]]:
         """The keys of each cell, in the order of the cells."""
@@ -91,18 +129,25 @@ class Query:
         """
         contract, unit = self.contract, self.contract.unit
         limits: dict[str, object] = {"groups": self.groups}
-        if self.statistic is not Statistic.COUNT_UNITS:
+        if self.statistic is Statistic.COUNT_DISTINCT:
+            limits["values"] = self.values
+        elif self.statistic is not Statistic.COUNT_UNITS:
             limits["rows"] = unit.rows
-        record = {
+        record: dict[str, object] = {
             "data": contract.data.name,
             "version": version,
             "unit": unit.column,
             "statistic": self.statistic.value,
-            "column": self._definition(self.column, drop="keys") if self.column is not None else None,
-            "by": [self._definition(name, drop="bounds") for name in self.by],
+            "column": self._column_definition(),
+            "by": [self._definition(name, drop={"lower", "upper"}) for name in self.by],
             "limits": limits,
             "rules": {"infinity": "clamp", "nan": "drop", "null": "drop", "unparsed": "drop"},
         }
+        # Only where there is one, so that the texts of all other questions stay what they were.
+        if self.centre:
+            record["centre"] = exact_text(self.centre)
+        if self.where is not None:
+            record["where"] = self.where.record()
         return canonical.encode(record).decode()
 
     @property
@@ -110,35 +155,59 @@ class Query:
         """How one unit is bounded in this question, in words."""
         unit = self.contract.unit
         words = [f"one {unit.column} counts"]
-        if self.statistic is not Statistic.COUNT_UNITS:
+        if self.statistic is Statistic.COUNT_DISTINCT:
+            words.append(f"with at most {self.values} of its values{' in a group,' if self.by else ''}")
+        elif self.statistic is not Statistic.COUNT_UNITS:
             words.append(f"with at most {unit.rows} of its rows{' in a group,' if self.by else ''}")
         words.append(f"in at most {self.groups} of {self.cells} groups" if self.by else "in all")
         return " ".join(words)
 
     def __str__(self) -> str:
         what = self.statistic.value if self.column is None else f"{self.statistic.value} {self.column}"
+        if self.centre:
+            what = f"{what} - {exact_text(self.centre)}"
+        if self.where is not None:
+            what = f"{what} where {self.where}"
         return f"{what} by {', '.join(self.by)}" if self.by else what
 
-    def _definition(self, name: str, *, drop: Literal["keys", "bounds"]) -> dict[str, object]:
+    def _column_definition(self) -> dict[str, object] | None:
+        """What the exact statistic depends on: which values there are, for a count whether one is there."""
+        if self.column is None:
+            return None
+        if self.statistic is Statistic.SUM:
+            return self._definition(self.column, drop={"keys"})
+        if self.statistic is Statistic.COUNT:
+            return self._definition(self.column, drop={"keys", "lattice", "lower", "upper"})
+        return self._definition(self.column, drop={"keys"} if self.contract.numeric(self.column) else set())
+
+    def _definition(self, name: str, *, drop: set[str]) -> dict[str, object]:
         """What the contract says of a name in its role here: a grouping has no bounds, a summed column no keys."""
-        contract, excluded = self.contract, {"keys"} if drop == "keys" else {"lower", "upper"}
-        declared = contract.bins.get(name) or contract.columns[name]
-        return {"name": name, **declared.model_dump(mode="json", exclude=excluded, exclude_none=True)}
+        declared = self.contract.bins.get(name) or self.contract.columns[name]
+        return {"name": name, **declared.model_dump(mode="json", exclude=drop, exclude_none=True)}
 
     def _check_column(self) -> None:
-        if self.statistic is not Statistic.SUM:
-            if self.column is not None:
-                raise QuestionError(f"{self.statistic} takes no column; ask for `sum {self.column}`, or leave it out")
+        if self.statistic is Statistic.COUNT_UNITS and self.column is not None:
+            raise QuestionError(
+                f'count_units takes no column; for units with a value of one, add where="{self.column} is not null"'
+            )
+        if self.statistic in (Statistic.COUNT_UNITS, Statistic.COUNT) and self.column is None:
             return
         if self.column is None:
-            raise QuestionError("sum needs the name of a column")
+            raise QuestionError(f"{self.statistic} needs the name of a column")
         numeric = self.contract.numeric(self.column)
+        if self.statistic is Statistic.COUNT_DISTINCT:
+            if numeric is None and self.contract.keys(self.column) is None:
+                raise QuestionError(f"cannot count the values of {self.column}: it has no declared keys or bounds")
+            return
         if numeric is None:
             names = ", ".join(name for name in self.contract.columns if self.contract.numeric(name)) or "none"
             raise QuestionError(
-                f"{self.column} is not a column with declared bounds, which a sum needs; there are: {names}"
+                f"{self.column} is not a column with declared bounds, which a {self.statistic} of it needs; there are: "
+                f'{names}. To count rows that have a value, add where="COLUMN is not null" to a plain count'
+                if self.statistic is Statistic.COUNT
+                else f"{self.column} is not a column with declared bounds, which a sum needs; there are: {names}"
             )
-        if numeric.magnitude == 0:
+        if self.statistic is Statistic.SUM and numeric.magnitude == 0:
             raise QuestionError(f"{self.column} has bounds 0 and 0: its sum is 0 for any data, and needs no release")
 
     def _check_groups(self) -> None:

@@ -42,4 +42,8 @@ def _per_cell(query: Query) -> tuple[Fraction, Fraction]:
             numeric = query.contract.numeric(query.column or "")
             if numeric is None:
                 raise AssertionError("a sum was planned over a column without bounds")
-            return rows * min(numeric.lower, Fraction(0)), rows * max(numeric.upper, Fraction(0))
+            low, high = numeric.lower - query.centre, numeric.upper - query.centre
+            return rows * min(low, Fraction(0)), rows * max(high, Fraction(0))
+        case Statistic.COUNT_DISTINCT:
+            # The values that only this unit holds: none to all of its own.
+            return Fraction(0), Fraction(query.values)

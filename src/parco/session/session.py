@@ -239,7 +239,7 @@ class Session(Questions[Release[Answer]]):
         if source is None:
             raise RequestError("name the data: --data, data=, or source in the contract's [data]")
         engine = DuckDBEngine(source)
-        engine.check(self.contract, [*query.by, *([] if query.column is None else [query.column])])
+        engine.check(self.contract, query.names)
         return engine
 
     def _begin(self, plan: Plan, ask: _Ask) -> int | Stored:

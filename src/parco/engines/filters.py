@@ -1,0 +1,60 @@
+"""A filter's form made into SQL: sets of whole numbers, tested without anything that could fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from parco.queries.filters import Leaf, Node
+from parco.queries.places import Places
+
+__all__ = ["condition"]
+
+
+def condition(node: Node, places: Mapping[str, exp.Expression]) -> exp.Expression:
+    """For every form, returns an expression that is true for the rows in it, and false or null for all others.
+
+    `places`: for each name the whole number at which the row's value lies, null where there is none.
+    """
+    if isinstance(node, Leaf):
+        return _leaf(node, places[node.name])
+    parts = [condition(part, places) for part in node.parts]
+    return exp.and_(*parts) if node.word == "and" else exp.or_(*parts)
+
+
+def _leaf(leaf: Leaf, place: exp.Expression) -> exp.Expression:
+    # The ends of numbers and days stay open: a clamped value cannot lie behind them, nor can a day. A place behind
+    # the declared keys is no key.
+    is_open = leaf.scale != "keys"
+    if not leaf.missing:
+        return _inside(leaf.places, place, is_open=is_open)
+    null = exp.Is(this=place.copy(), expression=exp.Null())
+    return exp.or_(null, exp.not_(_inside(leaf.places.complement, place, is_open=is_open)))
+
+
+def _inside(places: Places, place: exp.Expression, *, is_open: bool) -> exp.Expression:
+    points = [low for low, high in places.intervals if low == high and not (is_open and low in _ends(places))]
+    spans = [pair for pair in places.intervals if pair[0] not in points]
+    tests = [_span(pair, places, place, is_open=is_open) for pair in spans]
+    if points:
+        tests.append(exp.In(this=place.copy(), expressions=[_number(point) for point in points]))
+    return exp.or_(*tests) if tests else exp.false()
+
+
+def _ends(places: Places) -> tuple[int, int]:
+    return places.first, places.last
+
+
+def _span(pair: tuple[int, int], places: Places, place: exp.Expression, *, is_open: bool) -> exp.Expression:
+    (low, high), first, last = pair, places.first, places.last
+    tests: list[exp.Expression] = []
+    if not (is_open and low == first):
+        tests.append(exp.GTE(this=place.copy(), expression=_number(low)))
+    if not (is_open and high == last):
+        tests.append(exp.LTE(this=place.copy(), expression=_number(high)))
+    return exp.and_(*tests) if tests else exp.not_(exp.Is(this=place.copy(), expression=exp.Null()))
+
+
+def _number(value: int) -> exp.Expression:
+    return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))
