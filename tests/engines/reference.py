@@ -91,9 +91,7 @@ def _distinct(asked: Asked, rows: Iterable[Row], secret: bytes) -> list[int]:
         held = _by_cell(asked, own)
         cells = sorted(held, key=lambda cell: (_hash(secret, "groups", unit, cell), cell))[: asked.groups]
         for cell in cells:
-            ordered = sorted(
-                set(held[cell]), key=lambda value: (_hash(secret, "values", unit, cell, value), value)
-            )
+            ordered = sorted(set(held[cell]), key=lambda value: (_hash(secret, "values", unit, cell, value), value))
             found[cell] |= set(ordered[: asked.rows])
     return [len(values) for values in found]
 

@@ -21,7 +21,13 @@ def form(text: str) -> str:
 
 SAME = [
     ["age >= 2", "age > 1", "2 <= age", "not age < 2", "not (not (age >= 2.0))", "age > 1.5", "((age)) >= (2)"],
-    ["age between 2 and 5", "age >= 2 and age <= 5", "not (age < 2 or age > 5)", "age in (2, 3, 4, 5)", "5>=age AND age>1"],
+    [
+        "age between 2 and 5",
+        "age >= 2 and age <= 5",
+        "not (age < 2 or age > 5)",
+        "age in (2, 3, 4, 5)",
+        "5>=age AND age>1",
+    ],
     ["age = 120", "age >= 120", "age > 119", "age between 120 and 1000"],
     ["age <> 3", "age != 3", "not age = 3", "age < 3 or age > 3", "age not in (3)", "not age between 3 and 3"],
     ["age is null", "not age is not null", "not (age >= 0)and age is null or age is null"],

@@ -112,9 +112,7 @@ def newer(contract: Contract) -> dict[str, str]:
     ],
     ids=lambda value: value[1] if isinstance(value, tuple) else None,
 )
-def test_so_do_counts_of_a_column_distinct_values_parts_and_filters(
-    change: tuple[str, str], changed: set[str]
-) -> None:
+def test_so_do_counts_of_a_column_distinct_values_parts_and_filters(change: tuple[str, str], changed: set[str]) -> None:
     before, after = newer(parse()), newer(parse(change))
     assert {name for name in NEWER if before[name] != after[name]} == changed
 

@@ -7,7 +7,7 @@ import json
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 from rich.console import Console
@@ -15,8 +15,8 @@ from rich.console import Console
 from parco.cli import show
 from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
-from parco.errors import InternalError, ParcoError
-from parco.session.session import How
+from parco.errors import InternalError, ParcoError, QuestionError
+from parco.session.session import How, Questions
 
 __all__ = ["app", "run"]
 
@@ -27,6 +27,9 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
 )
+
+R = TypeVar("R")
+M = TypeVar("M")
 
 _OUT = Console(highlight=False, emoji=False)
 
@@ -114,18 +117,24 @@ def sign(contract: ContractPath, ledger: LedgerOption = None, actor: ActorOption
 
 `parco release contract.toml sum dollars --by month --error 500 --dry-run`
 
-`parco release contract.toml count_units --json`
+`parco release contract.toml count dollars --where "items >= 2 and channel = 'web'"`
+
+`parco release contract.toml mean dollars --by channel`
 """,
 )
 def release(  # noqa: PLR0913 - each option of the command is a parameter
     contract: ContractPath,
-    statistic: Annotated[str, typer.Argument(help="count, count_units or sum.", show_default=False)],
+    statistic: Annotated[
+        str, typer.Argument(help="count, count_units, sum, count_distinct or mean.", show_default=False)
+    ],
     *,
-    column: Annotated[str | None, typer.Argument(help="The column to sum.", show_default=False)] = None,
+    column: Annotated[str | None, typer.Argument(help="The column it is about.", show_default=False)] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="A grouping; repeat for several.")] = None,
+    where: Annotated[str | None, typer.Option("--where", help="Only rows that meet this condition.")] = None,
     cost: Annotated[str | None, typer.Option("--cost", help="The most to spend, such as 0.05 or 1/3.")] = None,
     error: Annotated[str | None, typer.Option("--error", help="The half-width each interval must reach.")] = None,
     confidence: Annotated[str | None, typer.Option("--confidence", help="Of the intervals [default: 0.95].")] = None,
+    split: Annotated[str | None, typer.Option("--split", help="A mean's: the sum's share [default: 1/2].")] = None,
     data: Annotated[Path | None, typer.Option("--data", help="[default: the contract's source]")] = None,
     ledger: LedgerOption = None,
     data_version: Annotated[str | None, typer.Option("--version", help="Your label for the state of the data.")] = None,
@@ -147,6 +156,7 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
         )
         asked: How = {
             "by": by or (),
+            "where": where,
             "cost": cost,
             "error": error,
             "confidence": confidence,
@@ -154,9 +164,9 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
             "key": key,
         }
         if dry_run:
-            plan = session.plan.ask(statistic, column, **asked)
+            plan = _asked(session.plan, statistic, column, split, asked)
         else:
-            released = session.ask(statistic, column, **asked)
+            released = _asked(session, statistic, column, split, asked)
     if dry_run:
         _print_json(plan.record()) if as_json else _OUT.print(show.plain(plan))
     elif as_json:
@@ -230,6 +240,17 @@ def run() -> None:
         errors.print(f"parco: internal error ({type(error).__name__}); please report it")
         code = InternalError.exit_code
     sys.exit(code)
+
+
+def _asked(questions: Questions[R, M], statistic: str, column: str | None, split: str | None, asked: How) -> R | M:
+    """A question named by text, to a session or to its planner."""
+    if statistic == "mean":
+        if column is None:
+            raise QuestionError("mean needs the name of a column")
+        return questions.mean(column, split=split, **asked)
+    if split is not None:
+        raise QuestionError("only a mean has two parts: leave out --split")
+    return questions.ask(statistic, column, **asked)
 
 
 def _print_json(record: object) -> None:

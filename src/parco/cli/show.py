@@ -19,7 +19,9 @@ from rich.text import Text
 from parco.contract.contract import Contract
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text, exact_text
 from parco.privacy.claim import Claim
-from parco.session.release import Answer, Release
+from parco.queries.filters import words
+from parco.session.mean import MeanAnswer
+from parco.session.release import Answer, Cells, Release
 
 if TYPE_CHECKING:
     from parco.stores.records import AccountRow, HistoryRow
@@ -51,7 +53,7 @@ def plain(text: object) -> Text:
     return Text("".join(shown))
 
 
-def answer_table(answer: Answer) -> Table:
+def answer_table(answer: Cells) -> Table:
     """The cells with their intervals."""
     places = _places(answer)
     table = Table()
@@ -60,7 +62,8 @@ def answer_table(answer: Answer) -> Table:
     for name in ("value", "lower", "upper"):
         table.add_column(name, justify="right")
     for row in answer:
-        amounts = (_amount(part, places) for part in (row.value, row.lower, row.upper))
+        parts = (row.value, row.lower, row.upper)
+        amounts = ("none" if part is None else _amount(part, places) for part in parts)
         table.add_row(*(plain(key) for key in row.keys), *amounts)
     return table
 
@@ -81,8 +84,9 @@ def side_by_side(titles: Sequence[str], answers: Sequence[Answer]) -> Table:
     return table
 
 
-def _places(answer: Answer) -> int:
-    return len(decimal_text(answer.lattice).partition(".")[2])
+def _places(answer: Cells) -> int:
+    lattice = answer.step if isinstance(answer, MeanAnswer) else answer.lattice if isinstance(answer, Answer) else 1
+    return len(decimal_text(Fraction(lattice)).partition(".")[2])
 
 
 def bars(answer: Answer) -> Table:
@@ -101,7 +105,7 @@ def bars(answer: Answer) -> Table:
     return table
 
 
-def show_release(console: Console, release: Release[Answer]) -> None:
+def show_release(console: Console, release: Release[Answer] | Release[MeanAnswer]) -> None:
     """The answer, what its interval covers, its receipt, and where to read what may be claimed."""
     console.print(plain(release.receipt.question))
     console.print(answer_table(release.value))
@@ -273,6 +277,10 @@ def _what(record: dict[str, object]) -> str:
     if not isinstance(question, dict):
         return "(erased)"
     column = f" {question['column']['name']}" if question["column"] else ""
+    if "centre" in question:
+        column += f" - {question['centre']}"
+    if "where" in question:
+        column += f" where {words(question['where']['condition'])}"
     by = ", ".join(group["name"] for group in question["by"])
     return f"{question['statistic']}{column}{f' by {by}' if by else ''}, v. {question['version']}"
 

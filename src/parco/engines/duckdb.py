@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from sqlglot import exp
 from parco.contract.contract import Contract
 from parco.engines.batches import column_name, record_batches
 from parco.engines.source import Kind, Source, check, read_source, used_columns
-from parco.engines.sql import StoredColumn, statement
+from parco.engines.sql import StoredColumn, statements
 from parco.queries.query import Query
 
 if TYPE_CHECKING:
@@ -43,18 +43,26 @@ class DuckDBEngine:
 
         Whatever the engine raises comes out as it is and may hold private values: the caller must swallow it.
         """
+        return self._run([query], secret=secret)[0]
+
+    def run_all(self, queries: Sequence[Query], *, secret: bytes) -> list[list[int]]:
+        """The same for several questions in one statement, which reads the file once."""
+        return self._run(queries, secret=secret) if len(queries) > 1 else [self.run(queries[0], secret=secret)]
+
+    def _run(self, queries: Sequence[Query], *, secret: bytes) -> list[list[int]]:
         source = self._source or read_source(self._path)
-        positions = {name: _position(source, name) for name in _stored_names(query)}
+        names = dict.fromkeys(name for query in queries for name in _stored_names(query))
+        positions = {name: _position(source, name) for name in names}
         columns = {name: _column(source, position) for name, position in positions.items()}
-        tree = statement(query, columns, relation=_relation(source), secret=secret)
+        tree = statements(queries, columns, relation=_relation(source), secret=secret)
         rows = None if source.format == "csv" else record_batches(source, sorted(positions.values()))
-        cells = [0] * query.cells
-        for cell, total in _fetch(tree.sql(dialect="duckdb"), rows):
-            cells[int(cell)] = int(total)
+        cells = [[0] * query.cells for query in queries]
+        for question, cell, total in _fetch(tree.sql(dialect="duckdb"), rows):
+            cells[int(question)][int(cell)] = int(total)
         return cells
 
 
-def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[tuple[int, int]]:
+def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[tuple[int, int, int]]:
     import duckdb
 
     # What does not fit the memory is spilled: into a folder only we can read, gone afterwards, and not into ./.tmp.
@@ -68,7 +76,7 @@ def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[tuple[int, int]]
         with duckdb.connect(":memory:", config=settings) as connection:
             if rows is not None:
                 connection.register(_ROWS, rows)
-            found: list[tuple[int, int]] = connection.execute(sql).fetchall()
+            found: list[tuple[int, int, int]] = connection.execute(sql).fetchall()
             return found
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 from sqlglot import exp
 
@@ -20,7 +21,7 @@ def condition(node: Node, places: Mapping[str, exp.Expression]) -> exp.Expressio
     if isinstance(node, Leaf):
         return _leaf(node, places[node.name])
     parts = [condition(part, places) for part in node.parts]
-    return exp.and_(*parts) if node.word == "and" else exp.or_(*parts)
+    return _all(parts) if node.word == "and" else _any(parts)
 
 
 def _leaf(leaf: Leaf, place: exp.Expression) -> exp.Expression:
@@ -30,7 +31,7 @@ def _leaf(leaf: Leaf, place: exp.Expression) -> exp.Expression:
     if not leaf.missing:
         return _inside(leaf.places, place, is_open=is_open)
     null = exp.Is(this=place.copy(), expression=exp.Null())
-    return exp.or_(null, exp.not_(_inside(leaf.places.complement, place, is_open=is_open)))
+    return _any([null, exp.not_(_inside(leaf.places.complement, place, is_open=is_open))])
 
 
 def _inside(places: Places, place: exp.Expression, *, is_open: bool) -> exp.Expression:
@@ -39,7 +40,7 @@ def _inside(places: Places, place: exp.Expression, *, is_open: bool) -> exp.Expr
     tests = [_span(pair, places, place, is_open=is_open) for pair in spans]
     if points:
         tests.append(exp.In(this=place.copy(), expressions=[_number(point) for point in points]))
-    return exp.or_(*tests) if tests else exp.false()
+    return _any(tests) if tests else exp.false()
 
 
 def _ends(places: Places) -> tuple[int, int]:
@@ -53,7 +54,15 @@ def _span(pair: tuple[int, int], places: Places, place: exp.Expression, *, is_op
         tests.append(exp.GTE(this=place.copy(), expression=_number(low)))
     if not (is_open and high == last):
         tests.append(exp.LTE(this=place.copy(), expression=_number(high)))
-    return exp.and_(*tests) if tests else exp.not_(exp.Is(this=place.copy(), expression=exp.Null()))
+    return _all(tests) if tests else exp.not_(exp.Is(this=place.copy(), expression=exp.Null()))
+
+
+def _all(tests: Sequence[exp.Expression]) -> exp.Expression:
+    return cast(exp.Expression, exp.and_(*tests))
+
+
+def _any(tests: Sequence[exp.Expression]) -> exp.Expression:
+    return cast(exp.Expression, exp.or_(*tests))
 
 
 def _number(value: int) -> exp.Expression:

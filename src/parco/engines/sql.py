@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -27,7 +28,7 @@ from parco.engines.source import Kind
 from parco.measure import decimal_text
 from parco.queries.query import Query, Statistic
 
-__all__ = ["StoredColumn", "statement"]
+__all__ = ["StoredColumn", "statement", "statements"]
 
 # Values are read with twelve decimal places (the contract allows no finer lattice) in 38 digits, as all engines have.
 _PLACES = 12
@@ -102,6 +103,28 @@ def statement(query: Query, columns: dict[str, StoredColumn], *, relation: exp.E
     return _with_tables(result, tables)
 
 
+def statements(
+    queries: Sequence[Query], columns: dict[str, StoredColumn], *, relation: exp.Expression, secret: bytes
+) -> exp.Expression:
+    """For every list of questions, returns one statement whose rows are (place in the list, cell, exact integer).
+
+    Several questions share one table of the stored columns they use, so that the file is read once.
+    """
+    shared = len(queries) > 1
+    table = exp.to_table("read_once") if shared else relation
+    parts = [
+        exp.select(exp.alias_(_number(place), "question"), "cell", "total").from_(
+            statement(query, columns, relation=table.copy(), secret=secret).subquery("answer")
+        )
+        for place, query in enumerate(queries)
+    ]
+    if not shared:
+        return parts[0]
+    stored = {column.name: column for stored in columns.values() for column in stored.expression.find_all(exp.Column)}
+    once = exp.select(*(column.copy() for column in stored.values())).from_(relation)
+    return exp.union(*parts, distinct=False).with_("read_once", as_=once, materialized=True)
+
+
 def _with_tables(result: exp.Select, tables: dict[str, exp.Select]) -> exp.Select:
     for name, table in tables.items():
         result = result.with_(name, as_=table)
@@ -172,7 +195,7 @@ def _with_ordinal(
         bins = contract.bins[name]
         place = _template(_MONTH, day=columns[bins.column].expression, first=_number(bins.first))
         return select.select(exp.alias_(place, ordinal))
-    table, keys = f"keys_{index}", contract.keys(name) or ()
+    table, keys = f"keys_{index}", list[str | int](contract.keys(name) or ())
     values = exp.values([(_literal(key), _number(place)) for place, key in enumerate(keys)], table, ["key", ordinal])
     whole = isinstance(contract.columns[name], IntegerColumn)
     # Declared keys are in Unicode form NFC; the data may be in another.

@@ -80,6 +80,10 @@ class Query:
         numeric = self.contract.numeric(self.column or "")
         if numeric is None:
             raise AssertionError("a centred sum of a column without bounds")
+        if numeric.lower == numeric.upper:
+            raise QuestionError(
+                f"{self.column} has one bound only: its mean is that for any data, and needs no release"
+            )
         middle = (numeric.lower + numeric.upper) / 2 / numeric.lattice
         return math.floor(middle + Fraction(1, 2)) * numeric.lattice
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from parco.errors import RequestError
 from parco.measure import Cost, decimal_text
@@ -14,11 +15,12 @@ from parco.session.receipt import Receipt
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Answer", "Release", "Row"]
+__all__ = ["Answer", "Cells", "Release", "Row"]
 
 T = TypeVar("T")
 U = TypeVar("U")
 
+_NUMBERS = ("value", "lower", "upper")
 _DECIMAL128_DIGITS, _DECIMAL256_DIGITS = 38, 76
 
 
@@ -35,8 +37,52 @@ class Row:
     upper: Fraction
 
 
+class Cells(ABC):
+    """Cells in the order of the declared keys, each with `keys`, `value`, `lower` and `upper`."""
+
+    by: tuple[str, ...]
+    labels: tuple[tuple[str | int, ...], ...]
+    confidence: Fraction
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __str__(self) -> str:
+        """The cells as plain text, one line each, in columns."""
+        rows = self.rows()
+        names = [*self.by, *_NUMBERS]
+        table = [names, *(["" if row[name] is None else str(row[name]) for name in names] for row in rows)]
+        widths = [max(len(line[place]) for line in table) for place in range(len(names))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if place < len(self.by) else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in table
+        )
+
+    def rows(self) -> list[dict[str, str | int | None]]:
+        """A dict a cell: keys, then value, lower and upper as exact decimal text; no value is None."""
+        return [
+            dict(zip(self.by, row.keys, strict=True)) | {name: _text(getattr(row, name)) for name in _NUMBERS}
+            for row in self
+        ]
+
+    def table(self) -> pa.Table:
+        """The cells as an Arrow table: keys, then value, lower and upper, exact (64-bit integers, or decimals)."""
+        import pyarrow as pa
+
+        keys = {name: pa.array([label[place] for label in self.labels]) for place, name in enumerate(self.by)}
+        rows = list(self)
+        numbers = {name: _exact_array([getattr(row, name) for row in rows]) for name in _NUMBERS}
+        return pa.table(keys | numbers)
+
+
 @dataclass(frozen=True)
-class Answer:
+class Answer(Cells):
     """The noisy cells of one question, in the order of the declared keys; all numbers are on the lattice."""
 
     by: tuple[str, ...]
@@ -50,40 +96,6 @@ class Answer:
         for keys, steps in zip(self.labels, self.values, strict=True):
             value = steps * self.lattice
             yield Row(keys, value, value - self.half_width, value + self.half_width)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __str__(self) -> str:
-        """The cells as plain text, one line each, in columns."""
-        rows = self.rows()
-        names = [*self.by, "value", "lower", "upper"]
-        table = [names, *([str(row[name]) for name in names] for row in rows)]
-        widths = [max(len(line[place]) for line in table) for place in range(len(names))]
-        return "\n".join(
-            "  ".join(
-                cell.ljust(width) if place < len(self.by) else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in table
-        )
-
-    def rows(self) -> list[dict[str, str | int]]:
-        """A dict a cell: keys, then value, lower and upper as exact decimal text."""
-        return [
-            dict(zip(self.by, row.keys, strict=True))
-            | {name: decimal_text(getattr(row, name)) for name in ("value", "lower", "upper")}
-            for row in self
-        ]
-
-    def table(self) -> pa.Table:
-        """The cells as an Arrow table: keys, then value, lower and upper, exact (64-bit integers, or decimals)."""
-        import pyarrow as pa
-
-        keys = {name: pa.array([label[place] for label in self.labels]) for place, name in enumerate(self.by)}
-        rows = list(self)
-        numbers = {name: _exact_array([getattr(row, name) for row in rows]) for name in ("value", "lower", "upper")}
-        return pa.table(keys | numbers)
 
 
 @dataclass(frozen=True)
@@ -105,7 +117,7 @@ class Release(Generic[T]):
 
     def table(self) -> pa.Table:
         """The answer as an Arrow table; raises RequestError after a `map` to something else."""
-        if isinstance(self.value, Answer):
+        if isinstance(self.value, Cells):
             return self.value.table()
         raise RequestError("this release was mapped to something that is not an answer: use its value")
 
@@ -118,7 +130,7 @@ class Release(Generic[T]):
 
     def record(self) -> dict[str, object]:
         """The release as `parco release --json` prints it."""
-        rows = self.value.rows() if isinstance(self.value, Answer) else []
+        rows = self.value.rows() if isinstance(self.value, Cells) else []
         return {
             "release": self.receipt.release,
             "repeat": self.repeat,
@@ -129,12 +141,17 @@ class Release(Generic[T]):
         }
 
 
-def _exact_array(values: list[Fraction]) -> pa.Array:
+def _text(value: Fraction | None) -> str | None:
+    return None if value is None else decimal_text(value)
+
+
+def _exact_array(values: Sequence[Fraction | None]) -> pa.Array:
     import pyarrow as pa
 
-    if all(value.denominator == 1 and abs(value) < 2**63 for value in values):
-        return pa.array([int(value) for value in values], pa.int64())
-    texts = [decimal_text(value) for value in values]
+    there = [value for value in values if value is not None]
+    if all(value.denominator == 1 and abs(value) < 2**63 for value in there):
+        return pa.array([None if value is None else int(value) for value in values], pa.int64())
+    texts = [decimal_text(value) for value in there]
     places = max(len(text.partition(".")[2]) for text in texts)
     digits = max(len(text.strip("-").partition(".")[0]) for text in texts) + places
     kind = pa.decimal128(_DECIMAL128_DIGITS, places) if digits <= _DECIMAL128_DIGITS else None
@@ -144,4 +161,6 @@ def _exact_array(values: list[Fraction]) -> pa.Array:
 
     # A context of its own: the caller's may round to fewer digits.
     exact = Context(prec=_DECIMAL256_DIGITS * 2)
-    return pa.array([exact.create_decimal(Decimal(text)) for text in texts], kind)
+    return pa.array(
+        [None if value is None else exact.create_decimal(Decimal(decimal_text(value))) for value in values], kind
+    )
