@@ -53,9 +53,8 @@ def test_no_unit_moves_the_count_by_more_than_it_may_keep(tmp_path: Path, neighb
     random, farthest = Random(23), 0  # noqa: S311 - tables for a test
     for _ in range(25):
         others = [(f"o{random.randint(1, 3)}", random.choice("abcde"), random.choice("uv")) for _ in range(4)]
-        own, new = (
-            [("x", value, ward) for value in "abcde" for ward in wards] for wards in random.sample(["u", "v", "uv"], 2)
-        )
+        wards = random.sample(["u", "v", "uv"], 2)
+        own, new = ([("x", value, ward) for value in "abcde" for ward in chosen] for chosen in wards)
         before = distinct(tmp_path / "a.csv", asked, [*others, *own])
         after = distinct(tmp_path / "a.csv", asked, [*others, *(new if neighbours == "replace" else [])])
         moved = sum(abs(one - other) for one, other in zip(before, after, strict=True))

@@ -111,6 +111,55 @@ def test_sums_where_a_unit_is_replaced(by: tuple[str, ...], groups: int, rows: i
     check(Query.of(agreed, "sum", column="cost", by=by), lattice_values(*bounds, "0.5"))
 
 
+def sets(values: int, most: int) -> list[frozenset[int]]:
+    """All sets of at most `most` of these values."""
+    sizes = range(min(values, most) + 1)
+    return [frozenset(kept) for size in sizes for kept in itertools.combinations(range(values), size)]
+
+
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+@pytest.mark.parametrize(("groups", "cells"), [(1, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize("values", [1, 2])
+def test_distinct_values(neighbours: str, groups: int, cells: int, rows: int, values: int) -> None:
+    upper = str(Fraction(values - 1, 2))
+    agreed = contract(groups=groups, rows=rows, bounds=("0", upper), lattice="0.5", neighbours=neighbours)
+    stated = sensitivity(Query.of(agreed, "count_distinct", column="cost", by=("ward",) if cells == 2 else ()))
+    # Every unit, and every table of values that all others hold.
+    units = itertools.product(sets(values, rows), repeat=cells)
+    held = [unit for unit in units if sum(bool(part) for part in unit) <= groups]
+    nobody = (frozenset[int](),) * cells
+    found = [
+        [len(own | rest) - len(new | rest) for own, new, rest in zip(one, other, others, strict=True)]
+        for others in itertools.product(sets(values, values), repeat=cells)
+        for one in held
+        for other in (held if neighbours == "replace" else [nobody])
+    ]
+    assert max(sum(abs(part) for part in moved) for moved in found) == stated.l1
+    assert max(sum(part**2 for part in moved) for moved in found) == stated.l2_squared
+
+
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("bounds", [*BOUNDS[1:6], ("0", "0.5"), ("-0.5", "4")], ids=str)
+def test_centred_sums(neighbours: str, groups: int, bounds: tuple[str, str]) -> None:
+    agreed = contract(groups=groups, rows=2, bounds=bounds, neighbours=neighbours)
+    query = Query.of(agreed, "sum", column="cost", by=("ward",), centred=True)
+    low, high = (Fraction(bound) for bound in bounds)
+    # The lattice point nearest the middle, the upper one of two.
+    assert -Fraction(1, 4) < query.centre - (low + high) / 2 <= Fraction(1, 4)
+    assert (query.centre / Fraction(1, 2)).denominator == 1
+    check(query, [value - query.centre for value in lattice_values(*bounds, "0.5")])
+
+
+def test_a_condition_changes_no_distance() -> None:
+    agreed = contract(groups=2, rows=3)
+    for statistic, column in (("count", None), ("sum", "cost"), ("count_units", None), ("count_distinct", "ward")):
+        plain = Query.of(agreed, statistic, column=column, by="ward")
+        filtered = Query.of(agreed, statistic, column=column, by="ward", where="age >= 2 and ward = 'north'")
+        assert sensitivity(plain) == sensitivity(filtered)
+
+
 @pytest.mark.parametrize(
     ("bounds", "groups", "l1", "l2_squared"),
     [

@@ -198,7 +198,7 @@ def test_an_empty_group_has_the_declared_form(tmp_path: Path) -> None:
         (web, *others) = release.value.rows()
         assert [row["value"] for row in others] == [None, None]
         assert {(row["lower"], row["upper"]) for row in others} == {("0", "100")}
-        assert abs(Fraction(web["value"]) - Fraction("10.5")) < 2
+        assert abs(Fraction(str(web["value"])) - Fraction("10.5")) < 2
         assert release.table().to_pylist()[1]["value"] is None
         assert release.table().schema == session.mean("dollars", by="channel", cost="8000").table().schema
         assert str(release).splitlines()[2].split() == ["shop", "0", "100"]

@@ -59,7 +59,12 @@ def test_answers_come_in_the_order_of_the_questions(tmp_path: Path) -> None:
 def test_one_commit_charges_and_one_settles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     contract, writes = open_shop(tmp_path), []
     original = SqliteStore._writing
-    monkeypatch.setattr(SqliteStore, "_writing", lambda store: (writes.append(1), original(store))[1])
+
+    def counted(store: SqliteStore) -> Any:
+        writes.append(1)
+        return original(store)
+
+    monkeypatch.setattr(SqliteStore, "_writing", counted)
     with Session(contract) as session:
         session.release(ASKS)
         assert len(writes) == 2
@@ -73,7 +78,12 @@ def test_one_commit_charges_and_one_settles(tmp_path: Path, monkeypatch: pytest.
 def test_the_file_is_read_by_one_statement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     contract, statements = open_shop(tmp_path), []
     original = duckdb._fetch
-    monkeypatch.setattr(duckdb, "_fetch", lambda sql, rows: (statements.append(sql), original(sql, rows))[1])
+
+    def counted(sql: str, rows: Any) -> list[tuple[int, int, int]]:
+        statements.append(sql)
+        return original(sql, rows)
+
+    monkeypatch.setattr(duckdb, "_fetch", counted)
     Session(contract).release(ASKS)
     (sql,) = statements
     assert sql.upper().count("READ_CSV") == 1

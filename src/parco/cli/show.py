@@ -55,7 +55,7 @@ def plain(text: object) -> Text:
 
 def answer_table(answer: Cells) -> Table:
     """The cells with their intervals."""
-    places = _places(answer)
+    places = answer.places
     table = Table()
     for name in answer.by:
         table.add_column(plain(name))
@@ -77,21 +77,16 @@ def side_by_side(titles: Sequence[str], answers: Sequence[Answer]) -> Table:
         table.add_column(plain(title), justify="right")
     for place, keys in enumerate(answers[0].labels):
         shown = (
-            f"{_amount(answer.values[place] * answer.lattice, _places(answer))} ± {math.ceil(answer.half_width):,}"
+            f"{_amount(answer.values[place] * answer.lattice, answer.places)} ± {math.ceil(answer.half_width):,}"
             for answer in answers
         )
         table.add_row(*(plain(key) for key in keys), *shown)
     return table
 
 
-def _places(answer: Cells) -> int:
-    lattice = answer.step if isinstance(answer, MeanAnswer) else answer.lattice if isinstance(answer, Answer) else 1
-    return len(decimal_text(Fraction(lattice)).partition(".")[2])
-
-
 def bars(answer: Answer) -> Table:
     """A horizontal bar for each cell; noise can make a value negative, which is an empty bar."""
-    places = _places(answer)
+    places = answer.places
     top = max((row.value for row in answer), default=Fraction(0))
     table = Table(box=None, show_header=False)
     for _ in answer.by:

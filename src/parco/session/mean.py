@@ -49,6 +49,11 @@ class MeanAnswer(Cells):
     step: Fraction
     confidence: Fraction
 
+    @property
+    def places(self) -> int:
+        """The decimal places to which means are rounded."""
+        return len(decimal_text(self.step).partition(".")[2])
+
     def __iter__(self) -> Iterator[MeanRow]:
         for keys, total, count in zip(self.labels, self.sums.values, self.counts.values, strict=True):
             yield self._row(keys, total * self.sums.lattice, count * self.counts.lattice)

@@ -47,6 +47,11 @@ class Cells(ABC):
     @abstractmethod
     def __iter__(self) -> Iterator[Any]: ...
 
+    @property
+    @abstractmethod
+    def places(self) -> int:
+        """How many decimal places any number here may need: public, whatever the numbers are."""
+
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -77,7 +82,7 @@ class Cells(ABC):
 
         keys = {name: pa.array([label[place] for label in self.labels]) for place, name in enumerate(self.by)}
         rows = list(self)
-        numbers = {name: _exact_array([getattr(row, name) for row in rows]) for name in _NUMBERS}
+        numbers = {name: _exact_array([getattr(row, name) for row in rows], self.places) for name in _NUMBERS}
         return pa.table(keys | numbers)
 
 
@@ -91,6 +96,11 @@ class Answer(Cells):
     lattice: Fraction
     half_width: Fraction
     confidence: Fraction
+
+    @property
+    def places(self) -> int:
+        """The lattice's decimal places."""
+        return len(decimal_text(self.lattice).partition(".")[2])
 
     def __iter__(self) -> Iterator[Row]:
         for keys, steps in zip(self.labels, self.values, strict=True):
@@ -145,15 +155,14 @@ def _text(value: Fraction | None) -> str | None:
     return None if value is None else decimal_text(value)
 
 
-def _exact_array(values: Sequence[Fraction | None]) -> pa.Array:
+def _exact_array(values: Sequence[Fraction | None], places: int) -> pa.Array:
     import pyarrow as pa
 
+    # The type follows from the lattice; only numbers that no 64 bits or 38 digits hold change it.
     there = [value for value in values if value is not None]
-    if all(value.denominator == 1 and abs(value) < 2**63 for value in there):
+    if places == 0 and all(abs(value) < 2**63 for value in there):
         return pa.array([None if value is None else int(value) for value in values], pa.int64())
-    texts = [decimal_text(value) for value in there]
-    places = max(len(text.partition(".")[2]) for text in texts)
-    digits = max(len(text.strip("-").partition(".")[0]) for text in texts) + places
+    digits = max((len(str(abs(value).__floor__())) for value in there), default=1) + places
     kind = pa.decimal128(_DECIMAL128_DIGITS, places) if digits <= _DECIMAL128_DIGITS else None
     if kind is None:
         kind = pa.decimal256(min(max(digits, 1), _DECIMAL256_DIGITS), places)
