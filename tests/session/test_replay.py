@@ -24,7 +24,7 @@ from tests.engines.build import COLUMNS
 from tests.engines.tables import Visit, to_csv, to_parquet, visits
 from tests.shop import contract_text
 
-PAIRS, TABLES_A_TEST = 100, 4
+PAIRS, PAIRS_A_TEST = 100, 4
 BY: tuple[tuple[str, ...], ...] = ((), ("ward",), ("month",), ("age", "ward"))
 WHERE = (
     None,
@@ -160,10 +160,16 @@ def exact(data: Path, asked: list[Query]) -> list[list[int]]:
     return engine.run_all(asked, secret=bytes(32))
 
 
-@pytest.mark.parametrize("first", range(0, PAIRS, TABLES_A_TEST))
+FIRST = [
+    pytest.param(first, marks=[pytest.mark.long] if first >= PAIRS // 5 else [])
+    for first in range(0, PAIRS, PAIRS_A_TEST)
+]
+
+
+@pytest.mark.parametrize("first", FIRST)
 def test_neighbours_differ_in_released_numbers_only(tmp_path: Path, first: int) -> None:
     farthest = Fraction(0)
-    for place in range(first, first + TABLES_A_TEST):
+    for place in range(first, first + PAIRS_A_TEST):
         random = Random(place)  # noqa: S311 - a test's tables
         relation, typed = ("add-or-remove", "replace")[place % 2], place % 3 == 0
         made = visits(9000 + place, numbered=True, doubles=False)

@@ -114,20 +114,20 @@ def statements(
     table = exp.to_table("read_once") if shared else relation
     parts = [
         exp.select(exp.alias_(_number(place), "question"), "cell", "total").from_(
-            statement(query, columns, relation=table.copy(), secret=secret).subquery("answer")
+            statement(query, columns, relation=table.copy(), secret=secret).subquery("answer", copy=False), copy=False
         )
         for place, query in enumerate(queries)
     ]
     if not shared:
         return parts[0]
     stored = {column.name: column for stored in columns.values() for column in stored.expression.find_all(exp.Column)}
-    once = exp.select(*(column.copy() for column in stored.values())).from_(relation)
-    return exp.union(*parts, distinct=False).with_("read_once", as_=once, materialized=True)
+    once = exp.select(*(column.copy() for column in stored.values())).from_(relation, copy=False)
+    return exp.union(*parts, distinct=False, copy=False).with_("read_once", as_=once, materialized=True, copy=False)
 
 
 def _with_tables(result: exp.Select, tables: dict[str, exp.Select]) -> exp.Select:
     for name, table in tables.items():
-        result = result.with_(name, as_=table)
+        result = result.with_(name, as_=table, copy=False)
     return result
 
 
@@ -152,12 +152,12 @@ def _source_rows(query: Query, columns: dict[str, StoredColumn], relation: exp.E
     else:
         value = exp.column("value")
     rows = exp.select("unit", exp.alias_(value, "value"), exp.alias_(_cell(query), "cell"))
-    rows = rows.from_(declared.subquery("declared")).where("NOT unit IS NULL")
-    rows = rows.where(exp.not_(exp.Is(this=value.copy(), expression=exp.Null())))
+    rows = rows.from_(declared.subquery("declared", copy=False), copy=False).where("NOT unit IS NULL", copy=False)
+    rows = rows.where(exp.not_(exp.Is(this=value.copy(), expression=exp.Null())), copy=False)
     for index, keys in enumerate(query.keys):
         ordinal, last = exp.column(f"ordinal_{index}"), _number(len(keys) - 1)
-        rows = rows.where(_template(":ordinal BETWEEN 0 AND :last", ordinal=ordinal, last=last))
-    return rows if query.where is None else rows.where(condition(query.where.root, places))
+        rows = rows.where(_template(":ordinal BETWEEN 0 AND :last", ordinal=ordinal, last=last), copy=False)
+    return rows if query.where is None else rows.where(condition(query.where.root, places), copy=False)
 
 
 def _counts_keys(query: Query) -> bool:
@@ -176,10 +176,10 @@ def _with_place(
     """Adds the whole number at which the row's value lies, or null, and drops no row."""
     contract = query.contract
     if contract.numeric(name) is not None:
-        return select.select(exp.alias_(_value(query, name, columns[name]), f"ordinal_{index}"))
+        return select.select(exp.alias_(_value(query, name, columns[name]), f"ordinal_{index}"), copy=False)
     if contract.keys(name) is None:
         day = _template(_DAY_NUMBER, day=columns[name].expression)
-        return select.select(exp.alias_(day, f"ordinal_{index}"))
+        return select.select(exp.alias_(day, f"ordinal_{index}"), copy=False)
     return _with_ordinal(select, query, columns, name=name, index=index, keep="left")
 
 
@@ -194,14 +194,16 @@ def _with_ordinal(
     if name in contract.bins:
         bins = contract.bins[name]
         place = _template(_MONTH, day=columns[bins.column].expression, first=_number(bins.first))
-        return select.select(exp.alias_(place, ordinal))
+        return select.select(exp.alias_(place, ordinal), copy=False)
     table, keys = f"keys_{index}", list[str | int](contract.keys(name) or ())
     values = exp.values([(_literal(key), _number(place)) for place, key in enumerate(keys)], table, ["key", ordinal])
     whole = isinstance(contract.columns[name], IntegerColumn)
     # Declared keys are in Unicode form NFC; the data may be in another.
     key = _template(_WHOLE if whole else "NFC_NORMALIZE(CAST(:x AS TEXT))", x=columns[name].expression)
     match = exp.EQ(this=key, expression=exp.column("key", table=table))
-    return select.join(values, on=match, join_type=keep).select(exp.column(ordinal, table=table))
+    return select.join(values, on=match, join_type=keep, copy=False).select(
+        exp.column(ordinal, table=table), copy=False
+    )
 
 
 def _cell(query: Query) -> exp.Expression:
