@@ -16,7 +16,7 @@ from parco.cli import show
 from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
 from parco.errors import InternalError, ParcoError, QuestionError
-from parco.session.session import How, Questions
+from parco.session.session import How, Questions, Session
 
 __all__ = ["app", "run"]
 
@@ -120,13 +120,15 @@ def sign(contract: ContractPath, ledger: LedgerOption = None, actor: ActorOption
 `parco release contract.toml count dollars --where "items >= 2 and channel = 'web'"`
 
 `parco release contract.toml mean dollars --by channel`
+
+`parco release contract.toml --ask questions.toml`
 """,
 )
 def release(  # noqa: PLR0913 - each option of the command is a parameter
     contract: ContractPath,
     statistic: Annotated[
-        str, typer.Argument(help="count, count_units, sum, count_distinct or mean.", show_default=False)
-    ],
+        str | None, typer.Argument(help="count, count_units, sum, count_distinct or mean.", show_default=False)
+    ] = None,
     *,
     column: Annotated[str | None, typer.Argument(help="The column it is about.", show_default=False)] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="A grouping; repeat for several.")] = None,
@@ -141,6 +143,7 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
     actor: ActorOption = None,
     key: Annotated[str | None, typer.Option("--key", help="An idempotency key: it never pays twice.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay again, even where an answer is stored.")] = False,
+    ask: Annotated[Path | None, typer.Option("--ask", help="Several questions, as [[ask]] tables of TOML.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost; spend nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -148,8 +151,6 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
 
     Without --cost or --error it spends the contract's default share of the budget.
     """
-    from parco.session.session import Session
-
     with progress_after_a_second() as progress:
         session = Session(
             Contract.read(contract), data=data, ledger=ledger, actor=actor, version=data_version, progress=progress
@@ -163,12 +164,19 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
             "fresh": fresh,
             "key": key,
         }
+        if ask is not None:
+            if any((statistic, column, by, where, cost, error, confidence, split, key, fresh)):
+                raise QuestionError("with --ask, the questions and their options stand in the file")
+            _release_all(session, ask, dry_run=dry_run, as_json=as_json)
+            return
+        if statistic is None:
+            raise QuestionError("name a statistic, such as count, or several questions with --ask FILE")
         if dry_run:
             plan = _asked(session.plan, statistic, column, split, asked)
         else:
             released = _asked(session, statistic, column, split, asked)
     if dry_run:
-        _print_json(plan.record()) if as_json else _OUT.print(show.plain(plan))
+        _print_json(plan.record()) if as_json else _OUT.print(show.plain_lines(str(plan)))
     elif as_json:
         _print_json(released.record())
     else:
@@ -240,6 +248,25 @@ def run() -> None:
         errors.print(f"parco: internal error ({type(error).__name__}); please report it")
         code = InternalError.exit_code
     sys.exit(code)
+
+
+def _release_all(session: Session, path: Path, *, dry_run: bool, as_json: bool) -> None:
+    """The questions of a file, charged together and read at once."""
+    from parco.cli.asks import read_asks
+
+    asks = read_asks(path)
+    if dry_run:
+        plans = session.plan.release(asks)
+        if as_json:
+            _print_json({"plans": [plan.record() for plan in plans]})
+        for plan in () if as_json else plans:
+            _OUT.print(show.plain_lines(str(plan)))
+        return
+    releases = session.release(asks)
+    if as_json:
+        _print_json({"releases": [released.record() for released in releases]})
+    for released in () if as_json else releases:
+        show.show_release(_OUT, released)
 
 
 def _asked(questions: Questions[R, M], statistic: str, column: str | None, split: str | None, asked: How) -> R | M:

@@ -477,6 +477,11 @@ class Planner(Questions[Plan, MeanPlan]):
     def _ask(self, ask: _Ask) -> Plan:
         return self._session._planned(ask)
 
+    def release(self, asks: Sequence[Ask]) -> list[Plan | MeanPlan]:
+        """What each of several questions would cost; one that is asked twice is charged once."""
+        groups = [[self._session._planned(part) for part in self._session._parts(ask)] for ask in asks]
+        return [plans[0] if len(plans) == 1 else MeanPlan(*plans) for plans in groups]
+
     def _mean(self, ask: _Ask, split: Exactable | None) -> MeanPlan:
         total, count = (self._session._planned(part) for part in _mean_parts(ask, split))
         return MeanPlan(total, count)
