@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -160,3 +161,23 @@ def test_a_dead_rival_is_forfeited_before_any_of_them_is_charged(tmp_path: Path)
         store.abandon(request)
         session.release([Ask("count_units", cost="0.05"), Ask("count", cost="0.1")])
         assert [row.state for row in session.history()] == ["open", "settled", "forfeited", "settled", "settled"]
+
+
+def test_two_lists_in_opposite_order_wait_for_each_other_and_pay_once(tmp_path: Path) -> None:
+    contract = open_shop(tmp_path)
+    asks = [Ask("count", cost="0.1"), Ask("count_units", cost="0.1"), Ask("mean", "dollars", cost="0.2")]
+    found: list[dict[str, Any]] = []
+
+    def ask(order: list[Ask]) -> None:
+        releases = Session(contract).release(order)
+        found.append({release.receipt.question: release.value for release in releases})
+
+    threads = [threading.Thread(target=ask, args=(asks[:: (-1) ** place],)) for place in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 6
+    assert all(one == found[0] for one in found)
+    assert spent(Session(contract)) == Fraction("0.4")
+    assert [row.state for row in Session(contract).history()] == ["open", *["settled"] * 4]

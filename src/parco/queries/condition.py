@@ -112,6 +112,8 @@ class _Reader:
             return _Column(name, "keys", 0, len(keys) - 1, _key(keys), ordered=ordered)
         if isinstance(contract.columns.get(name), DateColumn):
             return _Column(name, "days", 1, datetime.date.max.toordinal(), _day)
+        if name in contract.columns:
+            raise QuestionError(f"where: {name} has no declared keys or bounds to compare it by")
         there = ", ".join([*contract.bins, *contract.columns]) or "none"
         raise QuestionError(f"where: {name} is not declared; the contract declares: {there}")
 
