@@ -309,8 +309,8 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
             best = min((_mechanism(stored) for stored in answers), key=lambda mechanism: mechanism.scale)
             width = decimal_text(best.half_width(plan.confidence))
             raise SharperError(
-                f"an answer to this question ({plan.query}) is stored, less sharp than asked: {width} instead of "
-                f"{decimal_text(plan.half_width)}. Take it for nothing by naming neither cost nor error, or pay "
+                f"an answer to this question ({plan.query}) is stored, less sharp than asked: within {width} instead "
+                f"of {decimal_text(plan.half_width)}. Take it for nothing by naming neither cost nor error, or pay "
                 f"{plan.cost} of {self.contract.budget.measure} for another with --fresh (in Python: fresh=True)",
                 stored=width,
                 cost=str(plan.cost),
