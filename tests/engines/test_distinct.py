@@ -79,6 +79,26 @@ def test_one_statement_gives_each_question_what_it_gets_alone(tmp_path: Path, ty
     assert engine.run_all(queries, secret=SECRET) == [run(path, query) for query in queries]
 
 
+LINES = [
+    b"x,9,sou\xffth", b"x,\xff,south", b"\xff,9,south", b"x,9", b"x", b"x,9,\x00", b'x,9,"so"uth', b"x,9,south,more",
+    b'x,"9,south', b"x," + b"9" * 17_000_000 + b",south",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: repr(line[:20]))
+def test_no_answer_depends_on_what_else_is_asked(tmp_path: Path, line: bytes) -> None:
+    path = write(tmp_path / "a.csv", b"person,score,ward\ns1,1,north\n" + line + b"\ns3,3,north\n")
+    contract = agreed(groups=3, rows=5)
+    queries = [
+        ask(contract, "count"),
+        ask(contract, "count", by="ward"),
+        ask(contract, "sum", "score", centred=True),
+        ask(contract, "count", "score"),
+        ask(contract, "count_units", where="ward = 'north'"),
+    ]
+    assert DuckDBEngine(path).run_all(queries, secret=SECRET) == [run(path, query) for query in queries]
+
+
 def test_values_are_bounded_before_they_are_made_distinct(tmp_path: Path) -> None:
     # One unit has every month and another each, of which it may keep one: whoever is left out is not missed.
     rows = "".join(f"0,{month}-01\n" for month in MONTHS) + "".join(

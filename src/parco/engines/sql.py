@@ -104,25 +104,43 @@ def statement(query: Query, columns: dict[str, StoredColumn], *, relation: exp.E
 
 
 def statements(
-    queries: Sequence[Query], columns: dict[str, StoredColumn], *, relation: exp.Expression, secret: bytes
+    queries: Sequence[Query],
+    columns: Sequence[dict[str, StoredColumn]],
+    *,
+    relation: exp.Expression,
+    secret: bytes,
+    apart: bool,
 ) -> exp.Expression:
     """For every list of questions, returns one statement whose rows are (place in the list, cell, exact integer).
 
-    Several questions share one table of the stored columns they use, so that the file is read once.
+    `columns` holds the stored columns of each question. Questions share one table of those they use, so that the file
+    is read once; or, if `apart`, only questions on the same columns do, for a file whose rows a reader may drop for
+    what stands in a column it was asked for: then no answer depends on what else is asked.
     """
-    shared = len(queries) > 1
-    table = exp.to_table("read_once") if shared else relation
-    parts = [
-        exp.select(exp.alias_(_number(place), "question"), "cell", "total").from_(
-            statement(query, columns, relation=table.copy(), secret=secret).subquery("answer", copy=False), copy=False
-        )
-        for place, query in enumerate(queries)
-    ]
-    if not shared:
-        return parts[0]
-    stored = {column.name: column for stored in columns.values() for column in stored.expression.find_all(exp.Column)}
-    once = exp.select(*(column.copy() for column in stored.values())).from_(relation, copy=False)
-    return exp.union(*parts, distinct=False, copy=False).with_("read_once", as_=once, materialized=True, copy=False)
+    used = [frozenset(own) if apart else frozenset[str]() for own in columns]
+    tables: dict[frozenset[str], str] = {}
+    for names in used:
+        if used.count(names) > 1:
+            tables.setdefault(names, f"read_once_{len(tables)}")
+    parts = []
+    for place, (query, own, names) in enumerate(zip(queries, columns, used, strict=True)):
+        table = exp.to_table(tables[names]) if names in tables else relation.copy()
+        answer = statement(query, own, relation=table, secret=secret).subquery("answer", copy=False)
+        question = exp.alias_(_number(place), "question")
+        parts.append(exp.select(question, "cell", "total").from_(answer, copy=False))
+    result = parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False, copy=False)
+    for names, name in tables.items():
+        sharing = [own for own, theirs in zip(columns, used, strict=True) if theirs == names]
+        once = _read_once(sharing, relation)
+        result = result.with_(name, as_=once, materialized=True, copy=False)
+    return result
+
+
+def _read_once(columns: Sequence[dict[str, StoredColumn]], relation: exp.Expression) -> exp.Select:
+    """The stored columns that several questions use."""
+    expressions = [column.expression for own in columns for column in own.values()]
+    stored = {column.name: column for expression in expressions for column in expression.find_all(exp.Column)}
+    return exp.select(*(column.copy() for column in stored.values())).from_(relation.copy(), copy=False)
 
 
 def _with_tables(result: exp.Select, tables: dict[str, exp.Select]) -> exp.Select:

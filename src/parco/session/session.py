@@ -204,7 +204,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
         return self._store.history()
 
     def release(self, asks: Sequence[Ask]) -> list[Release[Answer] | Release[MeanAnswer]]:
-        """The answers to several questions, in their order: one durable charge and one reading of the data for all.
+        """The answers to several questions, in their order: one durable charge and one statement for all.
 
         What is stored is free. All others are charged together or none is, and a failure behind the charge forfeits
         them all.
