@@ -27,8 +27,11 @@ from parco.errors import (
     VerificationError,
 )
 from parco.measure import Cost, Measure
+from parco.queries.mean import MeanPlan
 from parco.queries.plan import Plan
 from parco.queries.query import Query
+from parco.session.ask import Ask
+from parco.session.mean import MeanAnswer
 from parco.session.receipt import Receipt
 from parco.session.release import Answer, Release, Row
 from parco.session.session import Session
@@ -36,6 +39,7 @@ from parco.session.signing import move_cap, revise, sign
 
 __all__ = [
     "Answer",
+    "Ask",
     "BudgetError",
     "BusyError",
     "Contract",
@@ -47,6 +51,8 @@ __all__ = [
     "InternalError",
     "KeyReuseError",
     "LedgerFormatError",
+    "MeanAnswer",
+    "MeanPlan",
     "Measure",
     "NotSignedError",
     "ParcoError",

@@ -93,11 +93,12 @@ def test_only_the_number_one_is_format_one(value: str) -> None:
     assert fault.startswith("format: ")
 
 
-@pytest.mark.parametrize("value", ["replace", "add-or-remove ", "Add-Or-Remove", ""])
+@pytest.mark.parametrize("value", ["Replace", "replace-one", "add-or-remove ", "Add-Or-Remove", ""])
 def test_other_neighbours_are_refused(value: str) -> None:
     (fault,) = faults(changed(('"add-or-remove"', f'"{value}"')))
     assert fault.startswith("unit.neighbours: ")
     assert "'add-or-remove'" in fault
+    assert "'replace'" in fault
 
 
 @pytest.mark.parametrize("value", ['"all"', '""', "[]", "true", '[""]', '["a\\u0007"]'])

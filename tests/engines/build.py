@@ -50,15 +50,23 @@ def agreed(columns: str = COLUMNS, *, groups: int = 1, rows: int = 1, unit: str 
     return Contract.parse(contract_text(columns=columns, groups=groups, rows=rows, unit=unit))
 
 
-def ask(contract: Contract, statistic: str, column: str | None = None, by: str | Sequence[str] = ()) -> Query:
+def ask(
+    contract: Contract,
+    statistic: str,
+    column: str | None = None,
+    by: str | Sequence[str] = (),
+    where: str | None = None,
+    *,
+    centred: bool = False,
+) -> Query:
     """A question on it."""
-    return Query.of(contract, statistic, column=column, by=by)
+    return Query.of(contract, statistic, column=column, by=by, where=where, centred=centred)
 
 
 def run(path: Path, query: Query, *, secret: bytes = SECRET) -> list[int]:
     """The exact integers of a file, after the check that a session makes."""
     engine = DuckDBEngine(path)
-    engine.check(query.contract, [*query.by, *([] if query.column is None else [query.column])])
+    engine.check(query.contract, query.names)
     return engine.run(query, secret=secret)
 
 

@@ -4,7 +4,8 @@ A row counts where unit, value and every key are there. A value is clamped to it
 upwards. A unit keeps at most `rows` rows of a cell, the first in the order of a keyed MD5 of unit, cell, value and
 occurrence (equal rows are numbered from 1), and then at most `groups` cells, in the order of another keyed MD5 of unit
 and cell. Only then is anything added up; where the contract clamps by the unit, each row is clamped to a wide range and
-what a unit adds up to in a cell to the bounds. Nothing here is taken from the library.
+what a unit adds up to in a cell to the bounds. Of distinct values a unit keeps at most `rows` of a cell, in the order
+of a third keyed MD5, before those of all units are made distinct. Nothing here is taken from the library.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class Row:
     unit: str | None
     keys: tuple[str | int | None, ...]
     value: Number | None = Fraction(1)
+    met: bool = True
+    """Whether the row meets the question's condition."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Asked:
     lattice: Fraction = Fraction(1)
     row_range: tuple[Fraction, Fraction] | None = None
     """What a row is clamped to where lower and upper bound a unit's sum in a cell."""
+    centre: Fraction = Fraction(0)
 
     @property
     def cells(self) -> int:
@@ -89,6 +93,8 @@ class Asked:
 
 def answer(asked: Asked, rows: Iterable[Row], secret: bytes) -> list[int]:
     """The exact statistic of every cell."""
+    if asked.statistic == "count_distinct":
+        return _distinct(asked, rows, secret)
     total = [0] * asked.cells
     for unit, own in _by_unit(rows).items():
         for cell, amount in contribution(asked, own, unit, secret).items():
@@ -103,6 +109,17 @@ def contribution(asked: Asked, own: Iterable[Row], unit: str, secret: bytes) -> 
     return {cell: _amount(asked, held[cell], unit, cell, secret) for cell in cells}
 
 
+def _distinct(asked: Asked, rows: Iterable[Row], secret: bytes) -> list[int]:
+    found: list[set[int]] = [set() for _ in range(asked.cells)]
+    for unit, own in _by_unit(rows).items():
+        held = _by_cell(asked, own)
+        cells = sorted(held, key=lambda cell: (_hash(secret, "groups", unit, cell), cell))[: asked.groups]
+        for cell in cells:
+            ordered = sorted(set(held[cell]), key=lambda value: (_hash(secret, "values", unit, cell, value), value))
+            found[cell] |= set(ordered[: asked.rows])
+    return [len(values) for values in found]
+
+
 def exceeded(asked: Asked, rows: Iterable[Row]) -> tuple[bool, bool]:
     """Whether some unit has rows in more cells than it may, and whether one has more rows in a cell than it may."""
     held = [_by_cell(asked, own) for own in _by_unit(rows).values()]
@@ -114,7 +131,7 @@ def exceeded(asked: Asked, rows: Iterable[Row]) -> tuple[bool, bool]:
 def _by_unit(rows: Iterable[Row]) -> dict[str, list[Row]]:
     own: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        if row.unit is not None:
+        if row.unit is not None and row.met:
             own[row.unit].append(row)
     return own
 
@@ -123,9 +140,8 @@ def _by_cell(asked: Asked, own: Iterable[Row]) -> dict[int, list[int]]:
     held: dict[int, list[int]] = defaultdict(list)
     for row in own:
         cell = asked.cell(row)
-        if cell is not None and asked.statistic != "sum":
-            held[cell].append(1)
-        elif cell is not None and row.value is not None:
+        # A count of a column counts the rows with a value; one without a column is given rows of value 1.
+        if cell is not None and row.value is not None:
             held[cell].append(asked.steps(row.value))
     return held
 
@@ -141,7 +157,7 @@ def _amount(asked: Asked, values: list[int], unit: str, cell: int, secret: bytes
         seen[value] += 1
         numbered.append((value, seen[value]))
     numbered.sort(key=lambda row: (_hash(secret, "rows", unit, cell, *row), *row))
-    added = sum(value for value, _ in numbered[: asked.rows])
+    added = sum(value - int(asked.centre / asked.lattice) for value, _ in numbered[: asked.rows])
     if asked.row_range is None:
         return added
     return min(max(added, int(asked.lower / asked.lattice)), int(asked.upper / asked.lattice))

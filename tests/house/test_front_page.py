@@ -9,6 +9,7 @@ import parco
 
 PUBLIC = [
     "Answer",
+    "Ask",
     "BudgetError",
     "BusyError",
     "Contract",
@@ -20,6 +21,8 @@ PUBLIC = [
     "InternalError",
     "KeyReuseError",
     "LedgerFormatError",
+    "MeanAnswer",
+    "MeanPlan",
     "Measure",
     "NotSignedError",
     "ParcoError",

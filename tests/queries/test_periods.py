@@ -70,7 +70,7 @@ def test_the_text_says_what_is_protected_and_which_periods() -> None:
 
 
 def test_it_needs_the_periods_column_even_where_it_is_no_grouping() -> None:
-    assert Query.of(contract(), "sum", column="cost", by="ward", period="2024-01").used == ("ward", "month", "cost")
+    assert Query.of(contract(), "sum", column="cost", by="ward", period="2024-01").names == ("ward", "month", "cost")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import unicodedata
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -98,6 +99,65 @@ def test_a_question_changes_with_what_it_depends_on(change: tuple[str, str], cha
     assert {name for name in ASKED if asked[name] != BASE[name]} == changed
 
 
+NEWER = {
+    "count cost": ("count", "cost", (), None, False),
+    "count_distinct ward": ("count_distinct", "ward", (), None, False),
+    "count_distinct cost": ("count_distinct", "cost", (), None, False),
+    "count_distinct month by ward": ("count_distinct", "month", "ward", None, False),
+    "sum cost - 5": ("sum", "cost", (), None, True),
+    "count where": ("count", None, (), "cost >= 0 and ward = 'north' and day < '2024-05-01'", False),
+}
+
+
+def newer(contract: Contract) -> dict[str, str]:
+    return {
+        name: Query.of(contract, statistic, column=column, by=by, where=where, centred=centred).question("1")
+        for name, (statistic, column, by, where, centred) in NEWER.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "changed"),
+    [
+        (('name = "clinic"', 'name = "clinic 2"'), set()),
+        (('neighbours = "add-or-remove"', 'neighbours = "replace"'), set()),
+        (('name = "visits"', 'name = "visits 2"'), set(NEWER)),
+        # Two wards exist: nobody has more than two of them.
+        (("rows = 2", "rows = 3"), set(NEWER) - {"count_distinct ward"}),
+        (("rows = 2", "rows = 1"), set(NEWER)),
+        (("groups = 3", "groups = 2"), set()),
+        (('upper = "20"', 'upper = "30"'), {"count_distinct cost", "sum cost - 5"}),
+        (('lower = "-10"', 'lower = "-10.05"'), {"count_distinct cost", "sum cost - 5"}),
+        (('lattice = "0.05"', 'lattice = "0.1"'), {"count_distinct cost", "sum cost - 5", "count where"}),
+        # Only the bound that a comparison reaches decides it.
+        (('lower = "-10"', 'lower = "0"'), {"count_distinct cost", "sum cost - 5", "count where"}),
+        (("keys = [0, 1, 2]", "keys = [0, 1]"), set()),
+        (('["north", "south"]', '["north", "south", "east"]'), {"count_distinct ward", "count_distinct month by ward"}),
+        (('last = "2024-06"', 'last = "2024-07"'), {"count_distinct month by ward"}),
+    ],
+    ids=lambda value: value[1] if isinstance(value, tuple) else None,
+)
+def test_so_do_counts_of_a_column_distinct_values_parts_and_filters(change: tuple[str, str], changed: set[str]) -> None:
+    before, after = newer(parse()), newer(parse(change))
+    assert {name for name in NEWER if before[name] != after[name]} == changed
+
+
+def test_a_question_without_a_filter_has_the_text_it_always_had() -> None:
+    assert BASE["sum cost by month"] == (
+        '{"by":[{"column":"day","every":"month","first":"2024-01","last":"2024-06","name":"month"}],"column":'
+        '{"lattice":"0.05","lower":"-10","name":"cost","type":"decimal","upper":"20"},"data":"visits","limits":'
+        '{"groups":3,"rows":2},"rules":{"infinity":"clamp","nan":"drop","null":"drop","unparsed":"drop"},'
+        '"statistic":"sum","unit":"patient","version":"1"}'
+    )
+
+
+def test_a_middle_of_zero_is_no_middle() -> None:
+    even = parse(('lower = "-10"', 'lower = "-20"'))
+    assert Query.of(even, "sum", column="cost", centred=True) == Query.of(even, "sum", column="cost")
+    odd = Query.of(parse(('upper = "20"', 'upper = "20.05"')), "sum", column="cost", centred=True)
+    assert (odd.centre, str(odd)) == (Fraction("5.05"), "sum cost - 5.05")
+
+
 def test_another_version_is_another_question() -> None:
     other = questions(parse(), version="2")
     assert all(other[name] != BASE[name] for name in ASKED)
@@ -155,7 +215,11 @@ def test_a_name_may_be_typed_in_either_unicode_form() -> None:
     [
         ("mean", "cost", (), "unknown statistic 'mean'"),
         ("Count", None, (), "unknown statistic"),
-        ("count", "cost", (), "count takes no column"),
+        ("count", "ward", (), "ward is not a column with declared bounds, which a count of it needs"),
+        ("count", "patient", (), "patient is not a column with declared bounds, which a count of it needs"),
+        ("count_distinct", None, (), "count_distinct needs the name of a column"),
+        ("count_distinct", "day", (), "cannot count the values of day: it has no declared keys or bounds"),
+        ("count_distinct", "patient", (), "cannot count the values of patient"),
         ("count_units", "cost", (), "count_units takes no column"),
         ("sum", None, (), "sum needs the name of a column"),
         ("sum", "ward", (), "ward is not a column with declared bounds"),

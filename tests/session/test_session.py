@@ -190,7 +190,9 @@ def test_what_is_not_declared_is_refused_before_the_charge(tmp_path: Path) -> No
             ("count", None, "nothing"),
             ("count", None, ["month", "month"]),
             ("median", "dollars", ()),
-            ("count", "dollars", ()),
+            ("count", "channel", ()),
+            ("count_distinct", "date", ()),
+            ("mean", "dollars", ()),
             ("sum", None, ()),
         ):
             with pytest.raises(parco.QuestionError):
@@ -267,7 +269,15 @@ def test_progress_is_told_the_stages(tmp_path: Path) -> None:
 
 def test_options_that_do_not_exist_are_refused_and_cost_nothing(tmp_path: Path) -> None:
     with Session(open_shop(tmp_path)) as session:
-        for wrong in ({"cots": "0.1"}, {"where": "items >= 2"}, {"fresh": "no"}, {"key": 5}, {"key": ""}):
+        for wrong in (
+            {"cots": "0.1"},
+            {"where": "items >> 2"},
+            {"where": 5},
+            {"split": "1/2"},
+            {"fresh": "no"},
+            {"key": 5},
+            {"key": ""},
+        ):
             with pytest.raises(parco.RequestError):
                 session.count(**wrong)
         assert spent(session) == 0

@@ -33,6 +33,7 @@ column = {unit}
 neighbours = "add-or-remove"
 groups = "{blank}"
 rows = "{blank}"
+#   neighbours: "replace" protects what a unit's rows say, and not whether it is there; "add-or-remove" protects both.
 #   Whose privacy is protected: all rows with one value in the column. A unit counts in at most `groups` groups of one
 #   question, with at most `rows` rows in each (whole numbers). Without grouping it counts with `rows` rows in all.
 

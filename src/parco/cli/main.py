@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 from rich.console import Console
@@ -16,8 +16,8 @@ from rich.console import Console
 from parco.cli import show
 from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
-from parco.errors import InternalError, ParcoError
-from parco.session.session import How
+from parco.errors import InternalError, ParcoError, QuestionError
+from parco.session.session import How, Questions, Session
 
 __all__ = ["app", "run"]
 
@@ -28,6 +28,9 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
 )
+
+R = TypeVar("R")
+M = TypeVar("M")
 
 _OUT = Console(highlight=False, emoji=False)
 
@@ -158,18 +161,26 @@ def cap(contract: ContractPath, reason: ReasonOption, ledger: LedgerOption = Non
 
 `parco release contract.toml sum dollars --by month --error 500 --dry-run`
 
-`parco release contract.toml count_units --json`
+`parco release contract.toml count dollars --where "items >= 2 and channel = 'web'"`
+
+`parco release contract.toml mean dollars --by channel`
+
+`parco release contract.toml --ask questions.toml`
 """,
 )
 def release(  # noqa: PLR0913 - each option of the command is a parameter
     contract: ContractPath,
-    statistic: Annotated[str, typer.Argument(help="count, count_units or sum.", show_default=False)],
+    statistic: Annotated[
+        str | None, typer.Argument(help="count, count_units, sum, count_distinct or mean.", show_default=False)
+    ] = None,
     *,
-    column: Annotated[str | None, typer.Argument(help="The column to sum.", show_default=False)] = None,
+    column: Annotated[str | None, typer.Argument(help="The column it is about.", show_default=False)] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="A grouping; repeat for several.")] = None,
+    where: Annotated[str | None, typer.Option("--where", help="Only rows that meet this condition.")] = None,
     cost: Annotated[str | None, typer.Option("--cost", help="The most to spend, such as 0.05 or 1/3.")] = None,
     error: Annotated[str | None, typer.Option("--error", help="The half-width each interval must reach.")] = None,
     confidence: Annotated[str | None, typer.Option("--confidence", help="Of the intervals [default: 0.95].")] = None,
+    split: Annotated[str | None, typer.Option("--split", help="A mean's: the sum's share [default: 1/2].")] = None,
     data: Annotated[Path | None, typer.Option("--data", help="[default: the contract's source]")] = None,
     ledger: LedgerOption = None,
     data_version: Annotated[str | None, typer.Option("--version", help="Your label for the state of the data.")] = None,
@@ -178,6 +189,7 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
     part: Annotated[str | None, typer.Option("--part", help="A declared part of the units; it alone pays.")] = None,
     period: Annotated[list[str] | None, typer.Option("--period", help="A period; repeat for several.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay again, even where an answer is stored.")] = False,
+    ask: Annotated[Path | None, typer.Option("--ask", help="Several questions, as [[ask]] tables of TOML.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost; spend nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -185,14 +197,13 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
 
     Without --cost or --error it spends the contract's default share of the budget.
     """
-    from parco.session.session import Session
-
     with progress_after_a_second() as progress:
         session = Session(
             Contract.read(contract), data=data, ledger=ledger, actor=actor, version=data_version, progress=progress
         )
         asked: How = {
             "by": by or (),
+            "where": where,
             "cost": cost,
             "error": error,
             "confidence": confidence,
@@ -201,12 +212,19 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
             "part": part,
             "period": period or None,
         }
+        if ask is not None:
+            if any((statistic, column, by, where, cost, error, confidence, split, key, fresh)):
+                raise QuestionError("with --ask, the questions and their options stand in the file")
+            _release_all(session, ask, dry_run=dry_run, as_json=as_json)
+            return
+        if statistic is None:
+            raise QuestionError("name a statistic, such as count, or several questions with --ask FILE")
         if dry_run:
-            plan = session.plan.ask(statistic, column, **asked)
+            plan = _asked(session.plan, statistic, column, split, asked)
         else:
-            released = session.ask(statistic, column, **asked)
+            released = _asked(session, statistic, column, split, asked)
     if dry_run:
-        _print_json(plan.record()) if as_json else _OUT.print(show.plain(plan))
+        _print_json(plan.record()) if as_json else _OUT.print(show.plain_lines(str(plan)))
     elif as_json:
         _print_json(released.record())
     else:
@@ -290,6 +308,36 @@ def run() -> None:
         errors.print(f"parco: internal error ({type(error).__name__}); please report it")
         code = InternalError.exit_code
     sys.exit(code)
+
+
+def _release_all(session: Session, path: Path, *, dry_run: bool, as_json: bool) -> None:
+    """The questions of a file, charged together and read at once."""
+    from parco.cli.asks import read_asks
+
+    asks = read_asks(path)
+    if dry_run:
+        plans = session.plan.release(asks)
+        if as_json:
+            _print_json({"plans": [plan.record() for plan in plans]})
+        for plan in () if as_json else plans:
+            _OUT.print(show.plain_lines(str(plan)))
+        return
+    releases = session.release(asks)
+    if as_json:
+        _print_json({"releases": [released.record() for released in releases]})
+    for released in () if as_json else releases:
+        show.show_release(_OUT, released)
+
+
+def _asked(questions: Questions[R, M], statistic: str, column: str | None, split: str | None, asked: How) -> R | M:
+    """A question named by text, to a session or to its planner."""
+    if statistic == "mean":
+        if column is None:
+            raise QuestionError("mean needs the name of a column")
+        return questions.mean(column, split=split, **asked)
+    if split is not None:
+        raise QuestionError("only a mean has two parts: leave out --split")
+    return questions.ask(statistic, column, **asked)
 
 
 def _print_json(record: object) -> None:

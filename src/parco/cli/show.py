@@ -20,8 +20,10 @@ from parco.contract.contract import Contract
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text, exact_text
 from parco.privacy.claim import Claim
 from parco.queries import consequences
+from parco.queries.filters import words
+from parco.session.mean import MeanAnswer
 from parco.session.receipt import account_claims
-from parco.session.release import Answer, Release
+from parco.session.release import Answer, Cells, Release
 
 if TYPE_CHECKING:
     from parco.stores.records import AccountRow, HistoryRow
@@ -57,16 +59,17 @@ def plain(text: object) -> Text:
     return Text("".join(shown))
 
 
-def answer_table(answer: Answer) -> Table:
+def answer_table(answer: Cells) -> Table:
     """The cells with their intervals."""
-    places = _places(answer)
+    places = answer.places
     table = Table()
     for name in answer.by:
         table.add_column(plain(name))
     for name in ("value", "lower", "upper"):
         table.add_column(name, justify="right")
     for row in answer:
-        amounts = (_amount(part, places) for part in (row.value, row.lower, row.upper))
+        parts = (row.value, row.lower, row.upper)
+        amounts = ("none" if part is None else _amount(part, places) for part in parts)
         table.add_row(*(plain(key) for key in row.keys), *amounts)
     return table
 
@@ -80,20 +83,16 @@ def side_by_side(titles: Sequence[str], answers: Sequence[Answer]) -> Table:
         table.add_column(plain(title), justify="right")
     for place, keys in enumerate(answers[0].labels):
         shown = (
-            f"{_amount(answer.values[place] * answer.lattice, _places(answer))} ± {math.ceil(answer.half_width):,}"
+            f"{_amount(answer.values[place] * answer.lattice, answer.places)} ± {math.ceil(answer.half_width):,}"
             for answer in answers
         )
         table.add_row(*(plain(key) for key in keys), *shown)
     return table
 
 
-def _places(answer: Answer) -> int:
-    return len(decimal_text(answer.lattice).partition(".")[2])
-
-
 def bars(answer: Answer) -> Table:
     """A horizontal bar for each cell; noise can make a value negative, which is an empty bar."""
-    places = _places(answer)
+    places = answer.places
     top = max((row.value for row in answer), default=Fraction(0))
     table = Table(box=None, show_header=False)
     for _ in answer.by:
@@ -107,7 +106,7 @@ def bars(answer: Answer) -> Table:
     return table
 
 
-def show_release(console: Console, release: Release[Answer]) -> None:
+def show_release(console: Console, release: Release[Answer] | Release[MeanAnswer]) -> None:
     """The answer, what its interval covers, its receipt, and where to read what may be claimed."""
     console.print(plain(release.receipt.question))
     console.print(answer_table(release.value))
@@ -122,8 +121,8 @@ def show_release(console: Console, release: Release[Answer]) -> None:
 
 def show_consequences(console: Console, contract: Contract) -> None:
     """What a contract leads to, before anything is signed."""
-    for words in consequences.in_words(contract):
-        console.print(plain(words))
+    for sentence in consequences.in_words(contract):
+        console.print(plain(sentence))
     cap = contract.budget.cap.value
     whole, *_ = account_claims(contract, cap=cap, spent=Fraction(0), fixed_cap=cap, accounts=contract.accounts)
     console.print(plain(whole.in_words()))
@@ -343,6 +342,10 @@ def _what(record: dict[str, object]) -> str:
     if not isinstance(question, dict):
         return "(erased)"
     column = f" {question['column']['name']}" if question["column"] else ""
+    if "centre" in question:
+        column += f" - {question['centre']}"
+    if "where" in question:
+        column += f" where {words(question['where']['condition'])}"
     by = ", ".join(group["name"] for group in question["by"])
     part = f" in part {question['part']['name']}" if "part" in question else ""
     return f"{question['statistic']}{column}{f' by {by}' if by else ''}{part}, v. {question['version']}"

@@ -77,7 +77,8 @@ class Unit(Part):
     """Whom the contract protects, and the most that one of them may contribute."""
 
     column: Name
-    neighbours: Literal["add-or-remove"]
+    neighbours: Literal["add-or-remove", "replace"]
+    """Which tables are told apart: one unit there or not, or one unit's rows there instead of another's."""
     groups: Count
     """A unit counts in at most this many groups of one question."""
     rows: Count

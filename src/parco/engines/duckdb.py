@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from parco.engines.batches import column_name, record_batches
 from parco.engines.data import read_data
 from parco.engines.encoding import readable
 from parco.engines.source import Kind, Source, check, used_columns
-from parco.engines.sql import StoredColumn, statement
+from parco.engines.sql import StoredColumn, statements
 from parco.engines.tree import text_list
 from parco.queries.query import Query
 
@@ -46,19 +46,34 @@ class DuckDBEngine:
 
         Whatever the engine raises comes out as it is and may hold private values: the caller must swallow it.
         """
-        seen = self._source or read_data(self._data, query.contract, _stored_names(query)[1:])
-        cells = [0] * query.cells
+        return self._run([query], secret=secret)[0]
+
+    def run_all(self, queries: Sequence[Query], *, secret: bytes) -> list[list[int]]:
+        """The same for several questions in one statement.
+
+        It reads a Parquet file once, a CSV file once for all questions on the same columns.
+        """
+        return self._run(queries, secret=secret) if len(queries) > 1 else [self.run(queries[0], secret=secret)]
+
+    def _run(self, queries: Sequence[Query], *, secret: bytes) -> list[list[int]]:
+        contract = queries[0].contract
+        names = [_stored_names(query) for query in queries]
+        used = tuple(dict.fromkeys(name for own in names for name in own[1:]))
+        seen = self._source or read_data(self._data, contract, used)
+        cells = [[0] * query.cells for query in queries]
         with readable(seen) as source:
-            positions = {name: _position(source, name) for name in _stored_names(query)}
-            columns = {name: _column(source, position) for name, position in positions.items()}
-            tree = statement(query, columns, relation=_relation(source), secret=secret)
-            rows = None if source.format == "csv" else record_batches(source, sorted(positions.values()))
-            for cell, total in _fetch(tree.sql(dialect="duckdb"), rows):
-                cells[int(cell)] = int(total)
+            positions = {name: _position(source, name) for own in names for name in own}
+            columns = [{name: _column(source, positions[name]) for name in own} for own in names]
+            # DuckDB drops a line of CSV for bytes that are not UTF-8 in a column that it was asked for.
+            apart = source.format == "csv"
+            tree = statements(queries, columns, relation=_relation(source), secret=secret, apart=apart)
+            rows = None if apart else record_batches(source, sorted(set(positions.values())))
+            for question, cell, total in _fetch(tree.sql(dialect="duckdb"), rows):
+                cells[int(question)][int(cell)] = int(total)
         return cells
 
 
-def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[tuple[int, int]]:
+def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[tuple[int, int, int]]:
     import duckdb
 
     # What does not fit the memory is spilled: into a folder only we can read, gone afterwards, and not into ./.tmp.
@@ -72,13 +87,13 @@ def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[tuple[int, int]]
         with duckdb.connect(":memory:", config=settings) as connection:
             if rows is not None:
                 connection.register(_ROWS, rows)
-            found: list[tuple[int, int]] = connection.execute(sql).fetchall()
+            found: list[tuple[int, int, int]] = connection.execute(sql).fetchall()
             return found
 
 
 def _stored_names(query: Query) -> tuple[str, ...]:
     contract = query.contract
-    return (contract.unit.column, *used_columns(contract, query.used))
+    return (contract.unit.column, *used_columns(contract, query.names))
 
 
 def _position(source: Source, name: str) -> int:

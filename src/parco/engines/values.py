@@ -103,9 +103,13 @@ def steps(declared: NumericColumn, column: StoredColumn) -> exp.Expression:
     return ruled(declared, column, read=read, constant=lambda value: literal(int(value / declared.lattice)))
 
 
-def total(declared: NumericColumn | None) -> exp.Expression:
-    """The sum of a unit's kept rows in a cell, in steps; up to 10^27, far inside 38 digits, before it is clamped."""
-    added = template("CAST(SUM(value) AS DECIMAL(38, 0))")
+def total(declared: NumericColumn | None, *, centre: int = 0) -> exp.Expression:
+    """The sum of a unit's kept rows in a cell, in steps, each less `centre`.
+
+    Up to 10^27, far inside 38 digits, before it is clamped.
+    """
+    value = "value" if not centre else "value - CAST(:centre AS BIGINT)"
+    added = template(f"CAST(SUM({value}) AS DECIMAL(38, 0))", centre=number(centre))
     if declared is None or declared.clamp is None:
         return added
     low, high = (number(int(bound / declared.lattice)) for bound in (declared.lower, declared.upper))

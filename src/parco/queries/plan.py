@@ -22,11 +22,16 @@ CONFIDENCE = Fraction(95, 100)
 
 @dataclass(frozen=True)
 class Spend:
-    """How a release is paid: by a ceiling on its cost, by the accuracy it must reach, or by the contract's share."""
+    """How a release is paid: by a ceiling on its cost, by the accuracy it must reach, or by the contract's share.
+
+    One of several parts pays `share` of it, rounded down, or with `rest` what is left by a part that pays 1 - share.
+    """
 
     cost: Fraction | None = None
     error: Fraction | None = None
     confidence: Fraction = CONFIDENCE
+    share: Fraction = Fraction(1)
+    rest: bool = False
 
     @classmethod
     def of(
@@ -120,9 +125,14 @@ def _units(contract: Contract, spend: Spend) -> int:
     """The ceiling in 10^-15, rounded down: what the user asks, or the contract's share of the cap."""
     budget = contract.budget
     if spend.cost is None:
-        return units_floor(budget.default_share * budget.cap_units * COST_UNIT)
-    if (units := units_floor(spend.cost)) == 0:
+        whole = units_floor(budget.default_share * budget.cap_units * COST_UNIT)
+    elif (whole := units_floor(spend.cost)) == 0:
         raise QuestionError("the cost asked is below 1e-15, the least an account can count: ask for more")
+    units = whole - int((1 - spend.share) * whole) if spend.rest else int(spend.share * whole)
+    if units == 0 and spend.share < 1:
+        raise QuestionError(
+            f"a part's share of the cost, {spend.share} of {whole} times 1e-15, is nothing: ask for more"
+        )
     return units
 
 

@@ -6,10 +6,9 @@ import itertools
 import math
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import Literal
 
 from parco import canonical
 from parco.contract.contract import Contract
@@ -17,33 +16,34 @@ from parco.contract.division import coin_range
 from parco.contract.fields import CELLS_MAX
 from parco.errors import QuestionError
 from parco.measure import exact_text
+from parco.queries.definition import BOUNDS, definition
+from parco.queries.filters import Filter
 from parco.queries.periods import periods_of
 
 __all__ = ["Query", "Statistic"]
 
 Key = str | int
 
-_ONLY_SUMMED = {"lower", "upper", "clamp", "row_lower", "row_upper"}
-# How a column is read before its bins are looked at; a contract that names none of these has the text it always had.
-_READ = {"null", "nan", "infinity", "unparsed", "formats"}
-
 
 class Statistic(StrEnum):
     """What is computed in each group."""
 
     COUNT = "count"
-    """Rows, at most `rows` of them for a unit and group."""
+    """Rows, at most `rows` of them for a unit and group; of a column: those whose value is kept."""
     COUNT_UNITS = "count_units"
     """Units that have at least one row there."""
     SUM = "sum"
     """The sum of a numeric column, clamped and on its lattice, over the rows that are kept."""
+    COUNT_DISTINCT = "count_distinct"
+    """The different values that units hold, at most `rows` of each unit and group."""
 
 
 @dataclass(frozen=True)
 class Query:
     """A question the contract allows: make one with `Query.of`.
 
-    `by` is sorted by name, so that one question has one form whatever the order it is asked in.
+    `by` is sorted by name, so that one question has one form whatever the order it is asked in. `where` says which
+    rows it is about. `centre` is taken off each value of a sum: the first part of a mean.
     """
 
     contract: Contract
@@ -54,6 +54,8 @@ class Query:
     """The part of the units it is restricted to, or all of them."""
     periods: tuple[str, ...] = ()
     """The periods it touches, in their order; none where the contract's unit has no period."""
+    where: Filter | None = None
+    centre: Fraction = Fraction(0)
 
     @classmethod
     def of(
@@ -65,18 +67,45 @@ class Query:
         by: str | Sequence[str] = (),
         part: str | None = None,
         period: str | Sequence[str] | None = None,
+        where: str | None = None,
+        centred: bool = False,
     ) -> Query:
-        """For every question on declared names, returns it, or raises QuestionError naming what the contract lacks."""
+        """For every question on declared names, returns it, or raises QuestionError naming what the contract lacks.
+
+        `centred`: a sum of distances from the lattice point nearest the middle of the bounds.
+        """
         kinds = [kind.value for kind in Statistic]
         if statistic not in kinds:
             raise QuestionError(f"unknown statistic {statistic!r}: choose one of {', '.join(kinds)}")
         name = None if column is None else _name(column)
         names = _names(by)
         periods = periods_of(contract, names, period)
-        query = cls(contract, Statistic(statistic), name, names, _part(contract, part), periods)
+        condition = None if where is None else Filter.of(contract, where)
+        query = cls(contract, Statistic(statistic), name, names, _part(contract, part), periods, condition)
         query._check_column()
         query._check_groups()
-        return query
+        return replace(query, centre=query._middle) if centred else query
+
+    @property
+    def _middle(self) -> Fraction:
+        numeric = self.contract.numeric(self.column or "")
+        if numeric is None:
+            raise AssertionError("a centred sum of a column without bounds")
+        if numeric.clamp == "unit":
+            raise QuestionError(f"{self.column} is clamped by the unit's total: no mean of its rows follows from that")
+        if numeric.lower == numeric.upper:
+            raise QuestionError(
+                f"{self.column} has one bound only: its mean is that for any data, and needs no release"
+            )
+        middle = (numeric.lower + numeric.upper) / 2 / numeric.lattice
+        return math.floor(middle + Fraction(1, 2)) * numeric.lattice
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns and bins that the question looks at: groupings, period, column, and those of its condition."""
+        period, column = self.contract.unit.period, self.column
+        single = [name for name in (period, column) if name is not None]
+        return tuple(dict.fromkeys([*self.by, *single, *(() if self.where is None else self.where.names)]))
 
     @property
     def keys(self) -> tuple[tuple[Key, ...], ...]:
@@ -102,8 +131,18 @@ class Query:
     @property
     def step(self) -> Fraction:
         """The lattice step h of the exact statistic."""
-        numeric = self.contract.numeric(self.column) if self.column is not None else None
+        numeric = self.contract.numeric(self.column or "") if self.statistic is Statistic.SUM else None
         return Fraction(1) if numeric is None else numeric.lattice
+
+    @property
+    def values(self) -> int:
+        """How many different values one unit can have in a group of a count_distinct: at most `rows`, and all."""
+        numeric, keys = self.contract.numeric(self.column or ""), self.contract.keys(self.column or "")
+        there = len(keys or ())
+        if numeric is not None:
+            low, high = numeric.row_range
+            there = int((high - low) / numeric.lattice) + 1
+        return min(self.contract.unit.rows, there)
 
     def labels(self) -> Iterator[tuple[Key, ...]]:
         """The keys of each cell, in the order of the cells."""
@@ -117,15 +156,17 @@ class Query:
         """
         contract, unit = self.contract, self.contract.unit
         limits: dict[str, object] = {"groups": self.groups}
-        if self.statistic is not Statistic.COUNT_UNITS:
+        if self.statistic is Statistic.COUNT_DISTINCT:
+            limits["values"] = self.values
+        elif self.statistic is not Statistic.COUNT_UNITS:
             limits["rows"] = unit.rows
         record: dict[str, object] = {
             "data": contract.data.name,
             "version": version,
             "unit": unit.column,
             "statistic": self.statistic.value,
-            "column": self._definition(self.column, drop="keys") if self.column is not None else None,
-            "by": [self._definition(name, drop="bounds") for name in self.by],
+            "column": self._column_definition(),
+            "by": [self._grouping_definition(name) for name in self.by],
             "limits": limits,
             # What a contract declares otherwise stands in the column's own definition.
             "rules": {"infinity": "clamp", "nan": "drop", "null": "drop", "unparsed": "drop"},
@@ -141,13 +182,12 @@ class Query:
             record["csv"] = contract.data.csv.declared
         if unit.normal is not None:
             record["unit_normal"] = list(unit.normal)
+        # Only where there is one, so that the texts of all other questions stay what they were.
+        if self.centre:
+            record["centre"] = exact_text(self.centre)
+        if self.where is not None:
+            record["where"] = self.where.record()
         return canonical.encode(record).decode()
-
-    @property
-    def used(self) -> tuple[str, ...]:
-        """The names it needs of the data, beside the unit: groupings, period, column."""
-        period = () if self.contract.unit.period is None else (self.contract.unit.period,)
-        return tuple(dict.fromkeys([*self.by, *period, *(() if self.column is None else (self.column,))]))
 
     @property
     def accounts(self) -> tuple[str, ...]:
@@ -161,52 +201,67 @@ class Query:
         """How one unit is bounded in this question, in words."""
         unit = self.contract.unit
         words = [f"one {unit.column}{'' if unit.period is None else f' in one {unit.period}'} counts"]
-        if self.statistic is not Statistic.COUNT_UNITS:
+        if self.statistic is Statistic.COUNT_DISTINCT:
+            words.append(f"with at most {self.values} of its values{' in a group,' if self.by else ''}")
+        elif self.statistic is not Statistic.COUNT_UNITS:
             words.append(f"with at most {unit.rows} of its rows{' in a group,' if self.by else ''}")
         some = self.by and (unit.period is None or self._cells_of_one > 1)
         words.append(f"in at most {self.groups} of {self._cells_of_one} groups" if some else "in all")
         numeric = None if self.column is None else self.contract.numeric(self.column)
-        if numeric is not None and numeric.clamp == "unit":
+        if numeric is not None and numeric.clamp == "unit" and self.statistic is Statistic.SUM:
             bounds = f"[{exact_text(numeric.lower)}, {exact_text(numeric.upper)}]"
             words.append(f"and what it adds up to {'in a group ' if self.by else ''}is clamped to {bounds}")
         return " ".join(words)
 
     def __str__(self) -> str:
         what = self.statistic.value if self.column is None else f"{self.statistic.value} {self.column}"
+        if self.centre:
+            what = f"{what} - {exact_text(self.centre)}"
+        if self.where is not None:
+            what = f"{what} where {self.where}"
         what = f"{what} by {', '.join(self.by)}" if self.by else what
         if self.part is not None:
             return f"{what} in part {self.part}"
         some = self.periods and (len(self.periods) < len(self.contract.accounts) or not self.by)
         return f"{what} in {', '.join(self.periods)}" if some else what
 
-    def _definition(self, name: str, *, drop: Literal["keys", "bounds"]) -> dict[str, object]:
-        """What the contract says of a name in its role here: a grouping has no bounds, a summed column no keys."""
-        contract, excluded = self.contract, {"keys"} if drop == "keys" else _ONLY_SUMMED
-        declared = contract.bins.get(name) or contract.columns[name]
-        definition = {"name": name, **declared.model_dump(mode="json", exclude=excluded, exclude_none=True)}
-        if name in contract.bins:
-            column = contract.columns[contract.bins[name].column]
-            if read := column.model_dump(mode="json", include=_READ, exclude_none=True):
-                definition["read"] = read
-        elif drop == "bounds" and definition.get("infinity") == "drop":
-            # No infinity is a key: by default such a row is not in any group either.
-            del definition["infinity"]
-        return definition
+    def _column_definition(self) -> dict[str, object] | None:
+        """What the exact statistic depends on: which values there are, for a count whether one is there."""
+        if self.column is None:
+            return None
+        drop = {"keys"} if self.contract.numeric(self.column) else set[str]()
+        if self.statistic is Statistic.COUNT:
+            drop |= {"lattice"} | BOUNDS
+        return definition(self.contract, self.column, drop=drop)
+
+    def _grouping_definition(self, name: str) -> dict[str, object]:
+        """A grouping has no bounds; nor is an infinity a key, and by default such a row is in no group either."""
+        found = definition(self.contract, name, drop=BOUNDS)
+        return {key: value for key, value in found.items() if (key, value) != ("infinity", "drop")}
 
     def _check_column(self) -> None:
-        if self.statistic is not Statistic.SUM:
-            if self.column is not None:
-                raise QuestionError(f"{self.statistic} takes no column; ask for `sum {self.column}`, or leave it out")
+        if self.statistic is Statistic.COUNT_UNITS and self.column is not None:
+            raise QuestionError(
+                f'count_units takes no column; for units with a value of one, add where="{self.column} is not null"'
+            )
+        if self.statistic in (Statistic.COUNT_UNITS, Statistic.COUNT) and self.column is None:
             return
         if self.column is None:
-            raise QuestionError("sum needs the name of a column")
+            raise QuestionError(f"{self.statistic} needs the name of a column")
         numeric = self.contract.numeric(self.column)
+        if self.statistic is Statistic.COUNT_DISTINCT:
+            if numeric is None and self.contract.keys(self.column) is None:
+                raise QuestionError(f"cannot count the values of {self.column}: it has no declared keys or bounds")
+            return
         if numeric is None:
             names = ", ".join(name for name in self.contract.columns if self.contract.numeric(name)) or "none"
             raise QuestionError(
-                f"{self.column} is not a column with declared bounds, which a sum needs; there are: {names}"
+                f"{self.column} is not a column with declared bounds, which a {self.statistic} of it needs; there are: "
+                f'{names}. To count rows that have a value, add where="COLUMN is not null" to a plain count'
+                if self.statistic is Statistic.COUNT
+                else f"{self.column} is not a column with declared bounds, which a sum needs; there are: {names}"
             )
-        if numeric.magnitude == 0:
+        if self.statistic is Statistic.SUM and numeric.magnitude == 0:
             raise QuestionError(f"{self.column} has bounds 0 and 0: its sum is 0 for any data, and needs no release")
 
     def _check_groups(self) -> None:

@@ -13,24 +13,40 @@ __all__ = ["sensitivity"]
 def sensitivity(query: Query) -> Sensitivity:
     """For every question, returns the L1 and squared L2 distance of exact answers on neighbouring tables.
 
-    Under add-or-remove a unit is in K = min(groups, G) cells and moves each by at most B: R rows, 1 unit, R values of
-    magnitude m, or one sum of magnitude m where the contract clamps by the unit. So L1 = K B and L2^2 = K B^2, in the
-    statistic's own units. The bounds hold because the engine enforces them before it aggregates.
+    A unit is in at most K = min(groups, G) of the G cells and adds to each an amount between low <= 0 and high >= 0.
+    Under add-or-remove K amounts come or go. Under replace two such units may meet: in `o` cells both are, and what
+    they add may differ by high - low; in 2(K - o) cells one of them is. Where the contract clamps by the unit, what it
+    adds is one sum within the bounds. In the statistic's own units. The bounds hold because the engine enforces them
+    before it aggregates, and some pair of tables reaches each.
     """
-    cell = _per_cell(query)
-    return Sensitivity(l1=query.groups * cell, l2_squared=query.groups * cell**2)
+    low, high = _per_cell(query)
+    groups, most = query.groups, max(-low, high)
+    if query.contract.unit.neighbours == "add-or-remove":
+        return Sensitivity(l1=groups * most, l2_squared=groups * most**2)
+    # Both are linear in o, so that the ends of its range decide.
+    meetings = (max(0, 2 * groups - query.cells), groups)
+    return Sensitivity(
+        l1=max(o * (high - low) + 2 * (groups - o) * most for o in meetings),
+        l2_squared=max(o * (high - low) ** 2 + 2 * (groups - o) * most**2 for o in meetings),
+    )
 
 
-def _per_cell(query: Query) -> Fraction:
+def _per_cell(query: Query) -> tuple[Fraction, Fraction]:
+    """The least and the most that one unit can add to a cell; nothing at all, 0, lies between them."""
     rows = query.contract.unit.rows
     match query.statistic:
         case Statistic.COUNT_UNITS:
-            return Fraction(1)
+            return Fraction(0), Fraction(1)
         case Statistic.COUNT:
-            return Fraction(rows)
+            return Fraction(0), Fraction(rows)
         case Statistic.SUM:
             numeric = query.contract.numeric(query.column or "")
             if numeric is None:
                 raise AssertionError("a sum was planned over a column without bounds")
-            # What a unit adds up to in a cell is clamped as a whole, however many rows it is made of.
-            return numeric.magnitude if numeric.clamp == "unit" else rows * numeric.magnitude
+            low, high = numeric.lower - query.centre, numeric.upper - query.centre
+            # What a unit adds up to in a cell may be clamped as a whole, however many rows it is made of.
+            times = 1 if numeric.clamp == "unit" else rows
+            return times * min(low, Fraction(0)), times * max(high, Fraction(0))
+        case Statistic.COUNT_DISTINCT:
+            # The values that only this unit holds: none to all of its own.
+            return Fraction(0), Fraction(query.values)

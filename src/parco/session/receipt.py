@@ -5,7 +5,7 @@ A receipt is a function of what the ledger stores, so the same release has the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _LISTED_MAX = 12
 
-__all__ = ["Receipt", "account_claims", "claims_to_date"]
+__all__ = ["JointReceipt", "Receipt", "account_claims", "claims_to_date"]
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,39 @@ class Receipt:
         if not self.private:
             lines.append("  NOT PRIVATE: the random bits came from a tape")
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class JointReceipt(Receipt):
+    """What an answer made of several releases cost: `cost` is that of all `parts`, the rest is the latest part's.
+
+    Mechanism and sensitivity belong to a part: read them in `parts`.
+    """
+
+    parts: tuple[Receipt, ...] = ()
+
+    @classmethod
+    def of(cls, question: str, *parts: Receipt) -> JointReceipt:
+        """The receipt of an answer made of these parts."""
+        last = max(parts, key=lambda part: part.position)
+        known = {field.name: getattr(last, field.name) for field in fields(Receipt)}
+        cost, private = Cost(sum(part.cost.units for part in parts)), all(part.private for part in parts)
+        return cls(**{**known, "question": question, "cost": cost, "private": private}, parts=parts)
+
+    @property
+    def bound(self) -> Fraction:
+        """The realised ex-post bounds of the parts, added up."""
+        return sum((part.bound for part in self.parts), Fraction(0))
+
+    def record(self) -> dict[str, object]:
+        """The receipt as a tree; what belongs to a part stands under `parts`."""
+        own = ("mechanism", "scale", "lattice", "sensitivity_l1", "sensitivity_l2_squared")
+        known = {name: value for name, value in super().record().items() if name not in own}
+        return {**known, "parts": [part.record() for part in self.parts]}
+
+    def __str__(self) -> str:
+        lines = [f"{self.question}: {self.cost} of {self.measure} in {len(self.parts)} parts"]
+        return "\n".join([*lines, *(str(part) for part in self.parts)])
 
 
 def account_claims(

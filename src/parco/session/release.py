@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -15,11 +16,12 @@ from parco.session.receipt import Receipt
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Answer", "Release", "Row"]
+__all__ = ["Answer", "Cells", "Release", "Row"]
 
 T = TypeVar("T")
 U = TypeVar("U")
 
+_NUMBERS = ("value", "lower", "upper")
 _DECIMAL128_DIGITS, _DECIMAL256_DIGITS = 38, 76
 
 
@@ -36,30 +38,29 @@ class Row:
     upper: Fraction
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The noisy cells of one question, in the order of the declared keys; all numbers are on the lattice."""
+class Cells(ABC):
+    """Cells in the order of the declared keys, each with `keys`, `value`, `lower` and `upper`."""
 
     by: tuple[str, ...]
     labels: tuple[tuple[str | int, ...], ...]
-    values: tuple[int, ...]
-    lattice: Fraction
-    half_width: Fraction
     confidence: Fraction
 
-    def __iter__(self) -> Iterator[Row]:
-        for keys, steps in zip(self.labels, self.values, strict=True):
-            value = steps * self.lattice
-            yield Row(keys, value, value - self.half_width, value + self.half_width)
+    @abstractmethod
+    def __iter__(self) -> Iterator[Any]: ...
+
+    @property
+    @abstractmethod
+    def places(self) -> int:
+        """How many decimal places any number here may need: public, whatever the numbers are."""
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.labels)
 
     def __str__(self) -> str:
         """The cells as plain text, one line each, in columns."""
         rows = self.rows()
-        names = [*self.by, "value", "lower", "upper"]
-        table = [names, *([str(row[name]) for name in names] for row in rows)]
+        names = [*self.by, *_NUMBERS]
+        table = [names, *(["" if row[name] is None else str(row[name]) for name in names] for row in rows)]
         widths = [max(len(line[place]) for line in table) for place in range(len(names))]
         return "\n".join(
             "  ".join(
@@ -69,11 +70,10 @@ class Answer:
             for line in table
         )
 
-    def rows(self) -> list[dict[str, str | int]]:
-        """A dict a cell: keys, then value, lower and upper as exact decimal text."""
+    def rows(self) -> list[dict[str, str | int | None]]:
+        """A dict a cell: keys, then value, lower and upper as exact decimal text; no value is None."""
         return [
-            dict(zip(self.by, row.keys, strict=True))
-            | {name: decimal_text(getattr(row, name)) for name in ("value", "lower", "upper")}
+            dict(zip(self.by, row.keys, strict=True)) | {name: _text(getattr(row, name)) for name in _NUMBERS}
             for row in self
         ]
 
@@ -83,12 +83,34 @@ class Answer:
 
         keys = {name: pa.array([label[place] for label in self.labels]) for place, name in enumerate(self.by)}
         rows = list(self)
-        numbers = {name: _exact_array([getattr(row, name) for row in rows]) for name in ("value", "lower", "upper")}
+        numbers = {name: _exact_array([getattr(row, name) for row in rows], self.places) for name in _NUMBERS}
         return pa.table(keys | numbers)
 
     def _repr_html_(self) -> str:
         """The cells as a table of HTML, for notebooks."""
         return frames.html_table([*self.by, "value", "lower", "upper"], self.rows())
+
+
+@dataclass(frozen=True)
+class Answer(Cells):
+    """The noisy cells of one question, in the order of the declared keys; all numbers are on the lattice."""
+
+    by: tuple[str, ...]
+    labels: tuple[tuple[str | int, ...], ...]
+    values: tuple[int, ...]
+    lattice: Fraction
+    half_width: Fraction
+    confidence: Fraction
+
+    @property
+    def places(self) -> int:
+        """The lattice's decimal places."""
+        return len(decimal_text(self.lattice).partition(".")[2])
+
+    def __iter__(self) -> Iterator[Row]:
+        for keys, steps in zip(self.labels, self.values, strict=True):
+            value = steps * self.lattice
+            yield Row(keys, value, value - self.half_width, value + self.half_width)
 
 
 @dataclass(frozen=True)
@@ -110,7 +132,7 @@ class Release(Generic[T]):
 
     def table(self) -> pa.Table:
         """The answer as an Arrow table; raises RequestError after a `map` to something else."""
-        if isinstance(self.value, Answer):
+        if isinstance(self.value, Cells):
             return self.value.table()
         raise RequestError("this release was mapped to something that is not an answer: use its value")
 
@@ -139,7 +161,7 @@ class Release(Generic[T]):
 
     def record(self) -> dict[str, object]:
         """The release as `parco release --json` prints it."""
-        rows = self.value.rows() if isinstance(self.value, Answer) else []
+        rows = self.value.rows() if isinstance(self.value, Cells) else []
         return {
             "release": self.receipt.release,
             "repeat": self.repeat,
@@ -150,14 +172,18 @@ class Release(Generic[T]):
         }
 
 
-def _exact_array(values: list[Fraction]) -> pa.Array:
+def _text(value: Fraction | None) -> str | None:
+    return None if value is None else decimal_text(value)
+
+
+def _exact_array(values: Sequence[Fraction | None], places: int) -> pa.Array:
     import pyarrow as pa
 
-    if all(value.denominator == 1 and abs(value) < 2**63 for value in values):
-        return pa.array([int(value) for value in values], pa.int64())
-    texts = [decimal_text(value) for value in values]
-    places = max(len(text.partition(".")[2]) for text in texts)
-    digits = max(len(text.strip("-").partition(".")[0]) for text in texts) + places
+    # The type follows from the lattice; only numbers that no 64 bits or 38 digits hold change it.
+    there = [value for value in values if value is not None]
+    if places == 0 and all(abs(value) < 2**63 for value in there):
+        return pa.array([None if value is None else int(value) for value in values], pa.int64())
+    digits = max((len(str(abs(value).__floor__())) for value in there), default=1) + places
     kind = pa.decimal128(_DECIMAL128_DIGITS, places) if digits <= _DECIMAL128_DIGITS else None
     if kind is None:
         kind = pa.decimal256(min(max(digits, 1), _DECIMAL256_DIGITS), places)
@@ -165,4 +191,6 @@ def _exact_array(values: list[Fraction]) -> pa.Array:
 
     # A context of its own: the caller's may round to fewer digits.
     exact = Context(prec=_DECIMAL256_DIGITS * 2)
-    return pa.array([exact.create_decimal(Decimal(text)) for text in texts], kind)
+    return pa.array(
+        [None if value is None else exact.create_decimal(Decimal(decimal_text(value))) for value in values], kind
+    )

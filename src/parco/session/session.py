@@ -16,9 +16,11 @@ from __future__ import annotations
 import getpass
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -30,23 +32,27 @@ from parco.contract.fields import label
 from parco.errors import BusyError, ContractChangedError, ForfeitedError, QuestionError, RequestError, SharperError
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
-from parco.measure import COST_UNIT, Cost, Exactable, decimal_text
+from parco.measure import COST_UNIT, Cost, Exactable, decimal_text, exact
 from parco.mechanisms.mechanism import Mechanism, mechanism_of
 from parco.noise.bits import BitSource, KernelBits
 from parco.privacy.sensitivity import Sensitivity
+from parco.queries.mean import MeanPlan
 from parco.queries.plan import Plan, Spend
 from parco.queries.query import Query
+from parco.session.ask import Ask
+from parco.session.mean import MeanAnswer, mean_release
 from parco.session.receipt import Receipt
 from parco.session.release import Answer, Release
 
 if TYPE_CHECKING:
     from parco.engines.duckdb import DuckDBEngine
-    from parco.stores.records import AccountRow, HistoryRow, Settled, Stored
+    from parco.stores.records import AccountRow, HistoryRow, Request, Settled, Stored
 
 __all__ = ["Planner", "Questions", "Session", "default_actor", "default_ledger"]
 
 E = TypeVar("E")
 R = TypeVar("R")
+M = TypeVar("M")
 Progress = Callable[[str, int, int], None]
 
 _FAILED = (
@@ -69,12 +75,15 @@ class _Ask:
     key: str | None
     part: str | None = None
     period: str | Sequence[str] | None = None
+    where: str | None = None
+    centred: bool = False
 
 
 class How(TypedDict, total=False):
     """The options of every question; `Questions` says what each means."""
 
     by: str | Sequence[str]
+    where: str | None
     cost: Exactable | None
     error: Exactable | None
     confidence: Exactable | None
@@ -84,10 +93,11 @@ class How(TypedDict, total=False):
     period: str | Sequence[str] | None
 
 
-class Questions(ABC, Generic[R]):
+class Questions(ABC, Generic[R, M]):
     """The questions one can ask, each paid by `cost`, by `error` at `confidence`, or by the contract's default share.
 
-    by: the name of one declared grouping, or a list of names. cost: the most to spend, in the account's measure.
+    by: the name of one declared grouping, or a list of names. where: a condition on declared columns, such as
+    "items >= 2 and channel = 'web'"; other rows do not count. cost: the most to spend, in the account's measure.
     error: the half-width that each cell's interval has to reach, in the statistic's units. confidence: the level of
     the intervals, 0.95 unless given. Numbers are exact: decimal text, p/q text, int, Fraction, or a float, which is
     taken by its shortest decimal text. fresh: pay again, even where an answer is stored. key: an idempotency key; the
@@ -97,9 +107,9 @@ class Questions(ABC, Generic[R]):
     nothing was charged), ForfeitedError after a failure behind the charge.
     """
 
-    def count(self, **how: Unpack[How]) -> R:
-        """The number of rows in each group; a unit counts with at most `rows` of them."""
-        return self.ask("count", **how)
+    def count(self, of: str | None = None, **how: Unpack[How]) -> R:
+        """The number of rows in each group, `of` a numeric column those with a value; a unit has at most `rows`."""
+        return self.ask("count", of, **how)
 
     def count_units(self, **how: Unpack[How]) -> R:
         """The number of units that have at least one row in each group."""
@@ -109,8 +119,23 @@ class Questions(ABC, Generic[R]):
         """The sum of a column in each group, each value clamped to the declared bounds and put on the lattice."""
         return self.ask("sum", column, **how)
 
+    def count_distinct(self, column: str, **how: Unpack[How]) -> R:
+        """The number of different values in each group; each unit brings at most `rows` of its own."""
+        return self.ask("count_distinct", column, **how)
+
+    def mean(self, column: str, *, split: Exactable | None = None, **how: Unpack[How]) -> M:
+        """The mean of a column in each group: two stored parts, a noisy sum of distances from the middle and a count.
+
+        `split` is the sum's share of the cost, a half unless given. The count is what `count(of=column)` asks, so that
+        either is free once the other is stored. `error` is refused: the error depends on the private count.
+        """
+        return self._mean(self._read("sum", column, how), split)
+
     def ask(self, statistic: str, column: str | None = None, **how: Unpack[How]) -> R:
-        """The question whose statistic is named by text: "count", "count_units" or "sum"."""
+        """The question whose statistic is named by text: "count", "count_units", "sum" or "count_distinct"."""
+        return self._ask(self._read(statistic, column, how))
+
+    def _read(self, statistic: str, column: str | None, how: How) -> _Ask:
         if unknown := sorted(how.keys() - How.__annotations__.keys()):
             raise QuestionError(
                 f"unknown option {', '.join(unknown)}: the options are {', '.join(How.__annotations__)}"
@@ -120,15 +145,26 @@ class Questions(ABC, Generic[R]):
             raise QuestionError("fresh is True or False")
         spend = Spend.of(cost=how.get("cost"), error=how.get("error"), confidence=how.get("confidence"))
         key = None if key is None else label(key, "key")
-        return self._ask(
-            _Ask(statistic, column, how.get("by", ()), spend, fresh, key, how.get("part"), how.get("period"))
+        return _Ask(
+            statistic,
+            column,
+            how.get("by", ()),
+            spend,
+            fresh,
+            key,
+            how.get("part"),
+            how.get("period"),
+            how.get("where"),
         )
 
     @abstractmethod
     def _ask(self, ask: _Ask) -> R: ...
 
+    @abstractmethod
+    def _mean(self, ask: _Ask, split: Exactable | None) -> M: ...
 
-class Session(Questions[Release[Answer]]):
+
+class Session(Questions[Release[Answer], Release[MeanAnswer]]):
     """One actor's door to one data set under one signed contract; a context manager, safe to share among threads.
 
     contract: as read from its file. data: a CSV or Parquet file, a folder of such files, or a frame (a
@@ -185,18 +221,95 @@ class Session(Questions[Release[Answer]]):
         """All signings and releases, in the order of the ledger."""
         return self._store.history()
 
+    def release(self, asks: Sequence[Ask]) -> list[Release[Answer] | Release[MeanAnswer]]:
+        """The answers to several questions, in their order: one durable charge and one statement for all.
+
+        What is stored is free. All others are charged together or none is, and a failure behind the charge forfeits
+        them all.
+        """
+        groups = [self._parts(ask) for ask in asks]
+        found = iter(self._all([part for group in groups for part in group]))
+        return [self._whole(group, [next(found) for _ in group]) for group in groups]
+
     def _ask(self, ask: _Ask) -> Release[Answer]:
-        plan = self._plan(ask)
-        if not ask.fresh and ask.key is None:
-            if stored := self._stored(plan, ask):
-                return self._repeat(stored, plan)
-            self._check_sharper(plan)
-        engine = self._engine(plan.query)
-        outcome = self._begin(plan, ask)
-        return self._run(plan, engine, outcome) if isinstance(outcome, int) else self._repeat(outcome, plan)
+        return self._all([ask])[0]
+
+    def _mean(self, ask: _Ask, split: Exactable | None) -> Release[MeanAnswer]:
+        parts = _mean_parts(ask, split)
+        return mean_release(self._plan(parts[0]).query, *self._all(parts))
+
+    def _whole(self, asks: list[_Ask], found: list[Release[Answer]]) -> Release[Answer] | Release[MeanAnswer]:
+        return found[0] if len(asks) == 1 else mean_release(self._plan(asks[0]).query, found[0], found[1])
+
+    def _parts(self, ask: Ask) -> list[_Ask]:
+        if not isinstance(ask, Ask):
+            raise QuestionError('release takes a list of asks, such as [parco.Ask("count", by="month")]')
+        how: How = {name: getattr(ask, name) for name in How.__annotations__ if name != "key"}  # type: ignore[assignment]
+        if ask.statistic == "mean":
+            return _mean_parts(self._read("sum", ask.column, how), ask.split)
+        if ask.split is not None:
+            raise QuestionError("only a mean has two parts: leave out split")
+        return [self._read(ask.statistic, ask.column, how)]
+
+    def _all(self, asks: list[_Ask]) -> list[Release[Answer]]:
+        """The release of each question; everything that can be refused is refused before anything is charged."""
+        plans = [self._plan(ask) for ask in asks]
+        times = Counter(plan.question for plan in plans)
+        stored: dict[str, Stored] = {}
+        asked: dict[str, tuple[Plan, _Ask]] = {}
+        for plan, ask in zip(plans, asks, strict=True):
+            if ask.fresh and times[plan.question] > 1:
+                raise QuestionError(f"{plan.query} is asked twice in one list: ask for a fresh answer alone")
+            if not ask.fresh and ask.key is None:
+                if found := self._stored(plan, ask):
+                    stored[plan.question] = found
+                    continue
+                self._check_sharper(plan)
+            # Asked twice, the sharper answer serves both.
+            old = asked.get(plan.question, (plan, ask))
+            asked[plan.question] = max(old, (plan, ask), key=lambda one: one[0].cost.units)
+        new, shown = self._answered(list(asked.values())), set[str]()
+        releases = []
+        for plan in plans:
+            if plan.question in new and plan.question not in shown:
+                releases.append(_at_level(new[plan.question], plan))
+            elif plan.question in new:
+                again = replace(_at_level(new[plan.question], plan), repeat=True, cost=Cost(0))
+                releases.append(again)
+            else:
+                releases.append(self._repeat(stored[plan.question], plan))
+            shown.add(plan.question)
+        return releases
+
+    def _answered(self, asked: list[tuple[Plan, _Ask]]) -> dict[str, Release[Answer]]:
+        """Charges questions together, reads once, and settles together; by question."""
+        if not asked:
+            return {}
+        engine = self._engine([plan.query for plan, _ in asked])
+        outcomes = self._begin(asked)
+        started = {
+            plan.question: (plan, outcome)
+            for (plan, _), outcome in zip(asked, outcomes, strict=True)
+            if isinstance(outcome, int)
+        }
+        found = self._run(list(started.values()), engine) if started else []
+        released = dict(zip(started, found, strict=True))
+        for (plan, _), outcome in zip(asked, outcomes, strict=True):
+            if not isinstance(outcome, int):
+                released[plan.question] = self._repeat(outcome, plan)
+        return released
 
     def _plan(self, ask: _Ask) -> Plan:
-        query = Query.of(self.contract, ask.statistic, column=ask.column, by=ask.by, part=ask.part, period=ask.period)
+        query = Query.of(
+            self.contract,
+            ask.statistic,
+            column=ask.column,
+            by=ask.by,
+            part=ask.part,
+            period=ask.period,
+            where=ask.where,
+            centred=ask.centred,
+        )
         return Plan.of(query, version=self.version, spend=ask.spend)
 
     def _planned(self, ask: _Ask) -> Plan:
@@ -222,8 +335,8 @@ class Session(Questions[Release[Answer]]):
             best = min((_mechanism(stored) for stored in answers), key=lambda mechanism: mechanism.scale)
             width = decimal_text(best.half_width(plan.confidence))
             raise SharperError(
-                f"an answer to this question is stored, less sharp than asked: within {width} instead of "
-                f"{decimal_text(plan.half_width)}. Take it for nothing by naming neither cost nor error, or pay "
+                f"an answer to this question ({plan.query}) is stored, less sharp than asked: within {width} instead "
+                f"of {decimal_text(plan.half_width)}. Take it for nothing by naming neither cost nor error, or pay "
                 f"{plan.cost} of {self.contract.budget.measure} for another with --fresh (in Python: fresh=True)",
                 stored=width,
                 cost=str(plan.cost),
@@ -242,7 +355,7 @@ class Session(Questions[Release[Answer]]):
         reached = ask.spend.error is not None and mechanism.half_width(plan.confidence) <= ask.spend.error
         return mechanism.scale <= plan.mechanism.scale or reached
 
-    def _engine(self, query: Query) -> DuckDBEngine:
+    def _engine(self, queries: Sequence[Query]) -> DuckDBEngine:
         """The engine on the data's file, once its names and types are found to fit."""
         from parco.engines.duckdb import DuckDBEngine
 
@@ -250,14 +363,31 @@ class Session(Questions[Release[Answer]]):
         if source is None:
             raise RequestError("name the data: --data, data=, or source in the contract's [data]")
         engine = DuckDBEngine(source)
-        engine.check(self.contract, query.used)
+        engine.check(self.contract, list(dict.fromkeys(name for query in queries for name in query.names)))
         return engine
 
-    def _begin(self, plan: Plan, ask: _Ask) -> int | Stored:
-        """The number of the request, its charge durable, or a stored answer; waits while another answers the same."""
-        from parco.stores.records import Pending, Request, Started
+    def _begin(self, asked: Sequence[tuple[Plan, _Ask]]) -> list[int | Stored]:
+        """For each question its request, the charges of all durable in one commit, or a stored answer.
 
-        request = Request(
+        Waits while another answers one of them.
+        """
+        from parco.stores.records import Pending, Started
+
+        requests = [self._request(plan, ask) for plan, ask in asked]
+        serves = [partial(self._serves, plan, ask) for plan, ask in asked]
+        points.reach("before-reserve")
+        until = time.monotonic() + _WAIT_SECONDS_MAX
+        while isinstance(outcomes := self._store.begin_all(requests, serves=serves), Pending):
+            if time.monotonic() > until:
+                raise BusyError("another process has been answering the same question for an hour: see `parco history`")
+            self._progress("waiting for the same question", 0, 0)
+            time.sleep(_POLL_SECONDS)
+        return [outcome.request if isinstance(outcome, Started) else outcome for outcome in outcomes]
+
+    def _request(self, plan: Plan, ask: _Ask) -> Request:
+        from parco.stores.records import Request
+
+        return Request(
             actor=self.actor,
             question=plan.question,
             contract=self._signed.contract,
@@ -269,51 +399,47 @@ class Session(Questions[Release[Answer]]):
             private=self._private,
             key=ask.key,
         )
-        points.reach("before-reserve")
-        until = time.monotonic() + _WAIT_SECONDS_MAX
-        while isinstance(
-            outcome := self._store.begin(request, serves=lambda stored: self._serves(plan, ask, stored)), Pending
-        ):
-            if time.monotonic() > until:
-                raise BusyError("another process has been answering the same question for an hour: see `parco history`")
-            self._progress("waiting for the same question", 0, 0)
-            time.sleep(_POLL_SECONDS)
-        return outcome.request if isinstance(outcome, Started) else outcome
 
-    def _run(self, plan: Plan, engine: DuckDBEngine, request: int) -> Release[Answer]:
-        """Reads, draws and settles; whatever fails in between is a forfeit, told with one constant message."""
+    def _run(self, started: Sequence[tuple[Plan, int]], engine: DuckDBEngine) -> list[Release[Answer]]:
+        """Reads, draws and settles; whatever fails in between forfeits all, told with one constant message."""
+        requests = [request for _, request in started]
         failure: type[BaseException] | None = None
         try:
             points.reach("after-reserve")
-            answer = self._answer(plan, engine)
+            answers = self._answers([plan for plan, _ in started], engine)
             points.reach("before-settle")
         except BaseException as error:  # noqa: BLE001 - its text may hold a private value; it goes no further
             failure = type(error)
         if failure is not None:
             # Outside the handler, so that the engine's error is not the context of ours and no log can print it.
-            self._end(lambda: self._store.forfeit(request), request)
+            self._end(lambda: self._store.forfeit_all(requests), requests)
             raise failure if issubclass(failure, KeyboardInterrupt | SystemExit) else ForfeitedError(_FAILED)
-        stored = self._end(lambda: self._store.settle(request, answer=answer), request)
+        stored = self._end(lambda: self._store.settle_all(dict(zip(requests, answers, strict=True))), requests)
         points.reach("after-settle")
-        return self._release(stored, plan, repeat=False)
+        return [self._release(one, plan, repeat=False) for one, (plan, _) in zip(stored, started, strict=True)]
 
-    def _end(self, act: Callable[[], E], request: int) -> E:
-        """Ends a request; where the machine refuses, lets go of it, and whoever comes next forfeits it."""
+    def _end(self, act: Callable[[], E], requests: Sequence[int]) -> E:
+        """Ends requests; where the machine refuses, lets go of them, and whoever comes next forfeits them."""
         try:
             return act()
         except BaseException:
-            self._store.abandon(request)
+            for request in requests:
+                self._store.abandon(request)
             raise
 
-    def _answer(self, plan: Plan, engine: DuckDBEngine) -> bytes:
+    def _answers(self, plans: Sequence[Plan], engine: DuckDBEngine) -> list[bytes]:
         """The noisy cells as they will be stored: exact sums on the finer lattice, plus one exact draw each."""
         self._progress("reading", 0, 0)
-        exact = engine.run(plan.query, secret=self._store.secret(self._signed.account))
+        secret = self._store.secret(self._signed.account)
+        found = engine.run_all([plan.query for plan in plans], secret=secret)
+        return [self._answer(plan, sums) for plan, sums in zip(plans, found, strict=True)]
+
+    def _answer(self, plan: Plan, sums: Sequence[int]) -> bytes:
         finer = int(plan.query.step / plan.mechanism.lattice)
         noisy = plan.mechanism.draw(
-            [steps * finer for steps in exact],
+            [steps * finer for steps in sums],
             self._bits(),
-            progress=lambda done: self._progress("drawing", done, len(exact)),
+            progress=lambda done: self._progress("drawing", done, len(sums)),
         )
         return canonical.encode({"cells": noisy, "parco": version("parco")})
 
@@ -377,7 +503,7 @@ class Session(Questions[Release[Answer]]):
         return KernelBits()
 
 
-class Planner(Questions[Plan]):
+class Planner(Questions[Plan, MeanPlan]):
     """The questions of a session, answered with their plans: cost, half-width, what would be left."""
 
     def __init__(self, session: Session) -> None:
@@ -385,6 +511,15 @@ class Planner(Questions[Plan]):
 
     def _ask(self, ask: _Ask) -> Plan:
         return self._session._planned(ask)
+
+    def release(self, asks: Sequence[Ask]) -> list[Plan | MeanPlan]:
+        """What each of several questions would cost; one that is asked twice is charged once."""
+        groups = [[self._session._planned(part) for part in self._session._parts(ask)] for ask in asks]
+        return [plans[0] if len(plans) == 1 else MeanPlan(*plans) for plans in groups]
+
+    def _mean(self, ask: _Ask, split: Exactable | None) -> MeanPlan:
+        total, count = (self._session._planned(part) for part in _mean_parts(ask, split))
+        return MeanPlan(total, count)
 
 
 def default_actor() -> str:
@@ -409,6 +544,34 @@ def default_ledger(contract: Contract) -> Path:
 def _mechanism(stored: Settled) -> Mechanism:
     facts = stored.reserve.mechanism
     return mechanism_of({"kind": facts.kind, "scale": _pair(facts.scale), "lattice": _pair(facts.lattice)})
+
+
+def _mean_parts(ask: _Ask, split: Exactable | None) -> list[_Ask]:
+    """The two questions of a mean, and what each may cost: shares that add up to the whole exactly."""
+    share = Fraction(1, 2) if split is None else exact(split, "split")
+    if not 0 < share < 1:
+        raise QuestionError("split is the sum's share of a mean's cost: above 0 and below 1")
+    if ask.spend.error is not None:
+        raise QuestionError(
+            "a mean takes no error: how wide its interval will be depends on the count, which is private. Name a cost, "
+            "or ask for the sum and the count with an error each"
+        )
+    keys = (None, None) if ask.key is None else (label(f"{ask.key}/sum", "key"), label(f"{ask.key}/count", "key"))
+    # Each interval misses with half the probability that the mean's may.
+    level = (1 + ask.spend.confidence) / 2
+    spend = replace(ask.spend, share=share, confidence=level)
+    return [
+        replace(ask, statistic="sum", centred=True, spend=spend, key=keys[0]),
+        replace(ask, statistic="count", spend=replace(spend, share=1 - share, rest=True), key=keys[1]),
+    ]
+
+
+def _at_level(release: Release[Answer], plan: Plan) -> Release[Answer]:
+    """The release with intervals at the level this plan asks for."""
+    if release.value.confidence == plan.confidence:
+        return release
+    width = release.receipt.mechanism.half_width(plan.confidence)
+    return release.map(lambda answer: replace(answer, half_width=width, confidence=plan.confidence))
 
 
 def _pair(value: Fraction) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
@@ -20,6 +20,14 @@ from parco.stores.records import AccountRow, HistoryRow, Opening, Pending, Reque
 __all__ = ["BUSY_SECONDS", "SqliteStore"]
 
 BUSY_SECONDS = 60.0
+
+
+class _WaitingError(Exception):
+    """Undoes a transaction in which one of several requests has to wait."""
+
+    def __init__(self, pending: Pending) -> None:
+        super().__init__()
+        self.pending = pending
 
 
 class SqliteStore:
@@ -105,25 +113,45 @@ class SqliteStore:
         Raises KeyReuseError, ForfeitedError (its key's request was forfeited), SharperError (there are answers and none
         serves) or BudgetError; then nothing was charged.
         """
+        outcome = self.begin_all([request], serves=[serves])
+        return outcome if isinstance(outcome, Pending) else outcome[0]
+
+    def begin_all(
+        self, wanted: Sequence[Request], *, serves: Sequence[Callable[[Settled], bool]]
+    ) -> list[Started | Stored] | Pending:
+        """The same for several requests on different questions, in one commit: all charges are made, or none is.
+
+        Where one of them waits for another's answer, nothing was charged and all begin again.
+        """
         owner, in_hand = current_owner(), requests_in_hand(self.path)
         while True:
             started: set[int] = set()
             try:
                 with self._writing() as connection:
-                    dead = requests.dead_requests(connection, request, in_hand=in_hand)
-                    if not dead:
-                        outcome = requests.decide(connection, request, serves=serves, owner=owner)
+                    dead: set[int] = set()
+                    for request in wanted:
+                        dead |= set(requests.dead_requests(connection, request, in_hand=in_hand))
+                    outcomes: list[Started | Stored] = []
+                    for request, serve in zip(wanted, serves, strict=True):
+                        if dead:
+                            break
+                        outcome = requests.decide(connection, request, serves=serve, owner=owner)
+                        if isinstance(outcome, Pending):
+                            raise _WaitingError(outcome)
+                        outcomes.append(outcome)
                         # In hand before the commit: from then on, another thread may ask who holds it.
-                        started = {outcome.request} if isinstance(outcome, Started) else set()
-                        in_hand |= started
+                        started |= {outcome.request} if isinstance(outcome, Started) else set()
+                    in_hand |= started
                     # A transaction of its own: what died stays forfeited even if this request is then refused.
-                    for number in dead:
+                    for number in sorted(dead):
                         requests.forfeit(connection, number)
+            except _WaitingError as waiting:
+                return waiting.pending
             except BaseException:
                 in_hand -= started
                 raise
             if not dead:
-                return outcome
+                return outcomes
 
     def abandon(self, request: int) -> None:
         """Lets go of a started request that this process will not end: whoever comes next forfeits it."""
@@ -136,11 +164,29 @@ class SqliteStore:
         self.abandon(request)
         return stored
 
+    def settle_all(self, answers: Mapping[int, bytes]) -> list[Stored]:
+        """The same for several requests, in one commit."""
+        if len(answers) == 1:
+            return [self.settle(request, answer=answer) for request, answer in answers.items()]
+        with self._writing() as connection:
+            stored = [requests.settle(connection, request, answer=answer) for request, answer in answers.items()]
+        for request in answers:
+            self.abandon(request)
+        return stored
+
     def forfeit(self, request: int) -> None:
         """Spends the reservation of a started request that will have no answer; ForfeitedError if that was done."""
         with self._writing() as connection:
             requests.forfeit(connection, request)
         self.abandon(request)
+
+    def forfeit_all(self, numbers: Sequence[int]) -> None:
+        """The same for several requests, in one commit."""
+        with self._writing() as connection:
+            for number in numbers:
+                requests.forfeit(connection, number)
+        for number in numbers:
+            self.abandon(number)
 
     def void(self, request: int) -> None:
         """Gives back the reservation of a request that never started; InternalError for any other."""

@@ -1,0 +1,30 @@
+"""One of several questions that are released together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from parco.measure import Exactable
+
+__all__ = ["Ask"]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question for `Session.release([...])`: what the methods of a session take, as one record.
+
+    `statistic` is "count", "count_units", "sum", "count_distinct" or "mean"; `split` is a mean's alone.
+    """
+
+    statistic: str
+    column: str | None = None
+    by: str | Sequence[str] = ()
+    where: str | None = None
+    cost: Exactable | None = None
+    error: Exactable | None = None
+    confidence: Exactable | None = None
+    split: Exactable | None = None
+    fresh: bool = False
+    part: str | None = None
+    period: str | Sequence[str] | None = None
