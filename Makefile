@@ -35,5 +35,5 @@ $(VENV)/demo.stamp: pyproject.toml | $(BIN)/python
 	touch $@
 
 $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[demo,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[demo,examples,dev]"
 	touch $@

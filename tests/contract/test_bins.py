@@ -76,6 +76,7 @@ def test_names_of_bins(lines: str, keys: tuple[str, ...]) -> None:
         (calendar("day", '"0001-01-01"', '"9999-12-31"'), "bins.month", "bins are more than"),
         (calendar("week", '"2024-W02"', '"2024-W01"'), "bins.month", "last is before first"),
         (calendar("month", '"2024-01"', '"2024-02"', 'time_zone = "Berlin"'), "bins.month.time_zone", "IANA"),
+        (calendar("month", '"2024-01"', '"2024-02"', 'time_zone = "localtime"'), "bins.month.time_zone", "IANA"),
         (calendar("month", '"2024-01"', '"2024-02"', 'time_zone = "+02:00"'), "bins.month.time_zone", "IANA"),
         (calendar("month", '"2024-01"', '"2024-02"', 'time_zone = "../UTC"'), "bins.month.time_zone", "IANA"),
         (calendar("month", '"2024-01"', '"2024-02"', "above = true"), "bins.month.above", "unknown key"),

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from parco.contract.contract import Contract
+from parco.errors import DataError
 
 from . import reference
 from .build import agreed, ask, run, write, write_parquet
@@ -47,6 +48,8 @@ def test_every_day_is_in_its_own_unit(tmp_path: Path, every: str) -> None:
     days = [
         datetime.date(*start) + datetime.timedelta(step * place) for place in range(3100 if every == "year" else 800)
     ]
+    # Not each day as often as the next, or weeks that begin a day too late would have as many.
+    days = [day for place, day in enumerate(days) for _ in range(1 + place % 5)]
     wanted: dict[str | int, int] = {}
     for day in days:
         label = reference.calendar(day, every)
@@ -214,6 +217,8 @@ def test_days_in_declared_formats(tmp_path: Path) -> None:
             wanted[label] = wanted.get(label, 0) + 1
     path = write(tmp_path / "a.csv", "person,day\n" + "".join(f"{at},{text}\n" for at, text in enumerate(texts)))
     assert counts(path, contract) == wanted
+    # A word that some databases take for the first of January 1970 is none here.
+    assert counts(path, calendar("year", "1969", "1970", column=formats)) == {}
     typed = write_parquet(tmp_path / "a.parquet", person=pa.array(range(len(texts))), day=pa.array(list(texts)))
     assert counts(typed, contract) == wanted
     # Stored dates are dates, whatever patterns there are for text.
@@ -221,6 +226,16 @@ def test_days_in_declared_formats(tmp_path: Path) -> None:
         tmp_path / "b.parquet", person=pa.array([1]), day=pa.array([datetime.date(2024, 1, 31)], pa.date32())
     )
     assert counts(typed, contract) == {"2024-01-31": 1}
+
+
+def test_a_time_zone_that_the_engine_does_not_know_is_refused_before_the_charge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zoneinfo.available_timezones", lambda: {"Mars/Olympus", "Europe/Berlin"})
+    path = write(tmp_path / "a.csv", "person,day\n1,2024-01-01T00:00Z\n")
+    with pytest.raises(DataError, match="does not know the time zone Mars/Olympus"):
+        counts(path, calendar("year", "2023", "2024", 'time_zone = "Mars/Olympus"'))
+    assert counts(path, calendar("year", "2023", "2024", 'time_zone = "Europe/Berlin"')) == {"2024": 1}
 
 
 # Edges and ranges

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from parco.contract.bins import CalendarBins
 from parco.contract.contract import Contract
 from parco.engines.batches import column_name, record_batches
 from parco.engines.data import read_data
@@ -16,6 +17,7 @@ from parco.engines.encoding import readable
 from parco.engines.source import Kind, Source, check, used_columns
 from parco.engines.sql import StoredColumn, statements
 from parco.engines.tree import text_list
+from parco.errors import DataError
 from parco.queries.query import Query
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ __all__ = ["DuckDBEngine"]
 _LINE_BYTES_MAX = 16_000_000
 # Stored columns are named with their table, or one called "key" could be taken for a column of the key tables.
 _ROWS = "stored_rows"
+_MOMENT = "2000-01-01 00:00:00+00"
 
 
 class DuckDBEngine:
@@ -40,6 +43,10 @@ class DuckDBEngine:
         """Raises DataError unless the data has the unit and every named column or bins with a fitting type."""
         self._source = read_data(self._data, contract, names := tuple(names))
         check(contract, self._source, names)
+        for zone in {bins.time_zone for bins in map(contract.bins.get, names) if isinstance(bins, CalendarBins)} - {
+            None
+        }:
+            _check_zone(str(zone))
 
     def run(self, query: Query, *, secret: bytes) -> list[int]:
         """The exact statistic of each cell, in lattice steps and in the order of `Query.labels`.
@@ -89,6 +96,20 @@ def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[tuple[int, int, 
                 connection.register(_ROWS, rows)
             found: list[tuple[int, int, int]] = connection.execute(sql).fetchall()
             return found
+
+
+def _check_zone(zone: str) -> None:
+    """Raises DataError where the engine does not know a time zone: every row would be dropped without a word."""
+    import duckdb
+
+    local = exp.Anonymous(
+        this="TIMEZONE", expressions=[exp.Literal.string(zone), exp.cast(exp.Literal.string(_MOMENT), "TIMESTAMPTZ")]
+    )
+    try:
+        with duckdb.connect(":memory:") as connection:
+            connection.execute(exp.select(local).sql(dialect="duckdb"))
+    except duckdb.Error:
+        raise DataError(f"the engine does not know the time zone {zone}: choose another name of it") from None
 
 
 def _stored_names(query: Query) -> tuple[str, ...]:
