@@ -7,6 +7,7 @@ import pytest
 from parco.contract.contract import Contract
 from parco.contract.rules import normal_text
 from parco.errors import ContractError
+from tests.shop import contract_text
 
 from .document import DOCUMENT, changed, parse
 
@@ -141,7 +142,7 @@ RULE = 'give "drop" or a number'
         (WARD, "null = 1", "columns.ward.null", "give text in quotes"),
         (WARD, 'normal = ["upper"]', "columns.ward.normal", 'give a list of "nfc"'),
         (WARD, 'normal = "casefold"', "columns.ward.normal", 'give a list of "nfc"'),
-        ("rows = 2", 'normal = ["accents"]', "unit.normal", 'give a list of "nfc"'),
+        ("rows = 2", 'normal = ["soundex"]', "unit.normal", 'give a list of "nfc"'),
         (DAY, 'formats = "%Y-%m-%d"', "columns.day.formats", "give a list of patterns"),
         (DAY, 'formats = ["%Y-%m"]', "columns.day.formats", "a year, a month and a day"),
         (DAY, 'formats = ["%Y-%m-%d %y"]', "columns.day.formats", "a year, a month and a day"),
@@ -236,3 +237,10 @@ def test_a_truth_value_has_two_groups() -> None:
 )
 def test_normal_forms(text: str, forms: tuple[str, ...] | None, wanted: str) -> None:
     assert normal_text(text, forms) == wanted
+
+
+def test_a_key_with_a_character_unknown_here_has_no_accents_to_take_off() -> None:
+    unknown = '[columns.w]\ntype = "text"\nkeys = ["\U0001fbff", "a\U000e0fff"]\n'
+    Contract.parse(contract_text(columns=unknown))
+    with pytest.raises(ContractError, match="does not know"):
+        Contract.parse(contract_text(columns=unknown + 'normal = ["accents"]\n'))

@@ -264,6 +264,9 @@ def normal(text: str, forms: Sequence[str]) -> str:
     """The normal form of a text; NFC is asked for like the others."""
     if "nfc" in forms:
         text = unicodedata.normalize("NFC", text)
+    if "accents" in forms:
+        text = "".join(one for one in unicodedata.normalize("NFD", text) if unicodedata.category(one)[0] != "M")
+        text = unicodedata.normalize("NFC", text)
     if "casefold" in forms:
         text = "".join("i" if one == "\u0130" else one.lower() for one in text)
     return text.strip(" \t\r\n\u00a0") if "strip" in forms else text

@@ -100,7 +100,7 @@ def count(
 @pytest.mark.parametrize(
     ("where", "rows"),
     [
-        # 1.5, 3 (null), 9 (does not parse), no infinity, 5 (4.75 half a step up), 9 (a point where commas are declared).
+        # 1.5, 3 (null), 9 (does not parse), no infinity, 5 (4.75 half a step up), 9 (a point, where commas are due).
         ("x = 3", 1),
         ("x = 9", 2),
         ("x >= 3", 4),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import re
+import unicodedata
 from fractions import Fraction
 from typing import Annotated, Literal, Self
 
@@ -151,6 +152,8 @@ class TextColumn(Part):
     @model_validator(mode="after")
     def _check_text(self) -> Self:
         check_keys(self.keys)
+        if "accents" in (self.normal or ()) and any(unicodedata.category(one) == "Cn" for one in "".join(self.keys)):
+            raise ValueError("a key holds a character that this Python does not know: its accents cannot be told")
         check_distinct([normal_text(key, self.normal) for key in self.keys], "keys, in their normal form")
         if self.null is not None and plain(self.null) not in self.keys:
             raise ValueError('null must be "drop" or one of the keys')

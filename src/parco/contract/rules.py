@@ -54,8 +54,8 @@ def _clamp(value: object) -> object:
 
 def _normal(value: object) -> object:
     """Sorted, each form once: the forms are applied in one fixed order, whatever order they are written in."""
-    if not isinstance(value, list | tuple) or not set(map(str, value)) <= {"nfc", "casefold", "strip"}:
-        raise ValueError('give a list of "nfc", "casefold" and "strip"')
+    if not isinstance(value, list | tuple) or not set(map(str, value)) <= {"nfc", "accents", "casefold", "strip"}:
+        raise ValueError('give a list of "nfc", "accents", "casefold" and "strip"')
     return tuple(sorted(set(value))) or None
 
 
@@ -69,11 +69,14 @@ Normal = Annotated[tuple[str, ...] | None, BeforeValidator(_normal)]
 
 
 def normal_text(text: str, forms: Iterable[str] | None) -> str:
-    """A text in Unicode form NFC and, of `forms`, in lower case character by character and without blanks around it.
+    """A text in Unicode form NFC and, of `forms`, without marks, in lower case, and without blanks around it.
 
     Lower case is the simple one, as databases have it: no character becomes two, and it does not look at neighbours.
     """
     forms, text = set(forms or ()), unicodedata.normalize("NFC", text)
+    if "accents" in forms:
+        bare = (one for one in unicodedata.normalize("NFD", text) if not unicodedata.category(one).startswith("M"))
+        text = unicodedata.normalize("NFC", "".join(bare))
     if "casefold" in forms:
         # Python makes two characters of the capital I with a dot, alone among all; its simple lower case is "i".
         text = "".join(low if len(low := character.lower()) == 1 else "i" for character in text)

@@ -172,6 +172,8 @@ def _normal(text: exp.Expression, forms: tuple[str, ...] | None, *, nfc: bool = 
     """The same as `rules.normal_text`, in SQL."""
     # Declared keys are in Unicode form NFC; the data may be in another.
     form = template(_TEXT, x=text) if nfc else text
+    if "accents" in (forms or ()):
+        form = template("NFC_NORMALIZE(STRIP_ACCENTS(:x))", x=form)
     if "casefold" in (forms or ()):
         form = template("LOWER(:x)", x=form)
     if "strip" in (forms or ()):
