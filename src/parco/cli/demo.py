@@ -22,9 +22,10 @@ from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
 from parco.errors import BudgetError, RequestError, StorageError
 from parco.measure import COST_UNIT, decimal_text
+from parco.session.questions import How
 from parco.session.receipt import claims_to_date
 from parco.session.release import Answer, Release
-from parco.session.session import How, Session
+from parco.session.session import Session
 from parco.session.signing import sign
 
 __all__ = ["run_demo"]

@@ -17,7 +17,8 @@ from parco.cli import show
 from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
 from parco.errors import InternalError, ParcoError, QuestionError
-from parco.session.session import How, Questions, Session
+from parco.session.questions import How, Questions
+from parco.session.session import Session
 
 __all__ = ["app", "run"]
 

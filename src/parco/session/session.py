@@ -15,16 +15,15 @@ from __future__ import annotations
 
 import getpass
 import time
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from parco import canonical
 from parco.contract.contract import Contract
@@ -32,15 +31,16 @@ from parco.contract.fields import label
 from parco.errors import BusyError, ContractChangedError, ForfeitedError, QuestionError, RequestError, SharperError
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
-from parco.measure import COST_UNIT, Cost, Exactable, decimal_text, exact
+from parco.measure import COST_UNIT, Cost, Exactable, decimal_text
 from parco.mechanisms.mechanism import Mechanism, mechanism_of
 from parco.noise.bits import BitSource, KernelBits
 from parco.privacy.sensitivity import Sensitivity
 from parco.queries.mean import MeanPlan
-from parco.queries.plan import Plan, Spend
+from parco.queries.plan import Plan
 from parco.queries.query import Query
 from parco.session.ask import Ask
 from parco.session.mean import MeanAnswer, mean_release
+from parco.session.questions import Asked, How, Questions, mean_parts
 from parco.session.receipt import Receipt
 from parco.session.release import Answer, Release
 
@@ -48,11 +48,9 @@ if TYPE_CHECKING:
     from parco.engines.duckdb import DuckDBEngine
     from parco.stores.records import AccountRow, HistoryRow, Request, Settled, Stored
 
-__all__ = ["Planner", "Questions", "Session", "default_actor", "default_ledger"]
+__all__ = ["Planner", "Session", "default_actor", "default_ledger"]
 
 E = TypeVar("E")
-R = TypeVar("R")
-M = TypeVar("M")
 Progress = Callable[[str, int, int], None]
 
 _FAILED = (
@@ -61,107 +59,6 @@ _FAILED = (
 )
 _POLL_SECONDS = 0.05
 _WAIT_SECONDS_MAX = 3600.0
-
-
-@dataclass(frozen=True)
-class _Ask:
-    """One call of a question: what is asked, how it is paid, and whether a stored answer will do."""
-
-    statistic: str
-    column: str | None
-    by: str | Sequence[str]
-    spend: Spend
-    fresh: bool
-    key: str | None
-    part: str | None = None
-    period: str | Sequence[str] | None = None
-    where: str | None = None
-    centred: bool = False
-
-
-class How(TypedDict, total=False):
-    """The options of every question; `Questions` says what each means."""
-
-    by: str | Sequence[str]
-    where: str | None
-    cost: Exactable | None
-    error: Exactable | None
-    confidence: Exactable | None
-    fresh: bool
-    key: str | None
-    part: str | None
-    period: str | Sequence[str] | None
-
-
-class Questions(ABC, Generic[R, M]):
-    """The questions one can ask, each paid by `cost`, by `error` at `confidence`, or by the contract's default share.
-
-    by: the name of one declared grouping, or a list of names. where: a condition on declared columns, such as
-    "items >= 2 and channel = 'web'"; other rows do not count. cost: the most to spend, in the account's measure.
-    error: the half-width that each cell's interval has to reach, in the statistic's units. confidence: the level of
-    the intervals, 0.95 unless given. Numbers are exact: decimal text, p/q text, int, Fraction, or a float, which is
-    taken by its shortest decimal text. fresh: pay again, even where an answer is stored. key: an idempotency key; the
-    same key never pays twice. part: the declared part of the units to ask; without it all units are asked, and
-    every part pays. period: the period or periods to ask, where the contract protects a unit in one period. Each
-    raises RequestError for what the contract does not allow, BudgetError for what the account does not hold (then
-    nothing was charged), ForfeitedError after a failure behind the charge.
-    """
-
-    def count(self, of: str | None = None, **how: Unpack[How]) -> R:
-        """The number of rows in each group, `of` a numeric column those with a value; a unit has at most `rows`."""
-        return self.ask("count", of, **how)
-
-    def count_units(self, **how: Unpack[How]) -> R:
-        """The number of units that have at least one row in each group."""
-        return self.ask("count_units", **how)
-
-    def sum(self, column: str, **how: Unpack[How]) -> R:
-        """The sum of a column in each group, each value clamped to the declared bounds and put on the lattice."""
-        return self.ask("sum", column, **how)
-
-    def count_distinct(self, column: str, **how: Unpack[How]) -> R:
-        """The number of different values in each group; each unit brings at most `rows` of its own."""
-        return self.ask("count_distinct", column, **how)
-
-    def mean(self, column: str, *, split: Exactable | None = None, **how: Unpack[How]) -> M:
-        """The mean of a column in each group: two stored parts, a noisy sum of distances from the middle and a count.
-
-        `split` is the sum's share of the cost, a half unless given. The count is what `count(of=column)` asks, so that
-        either is free once the other is stored. `error` is refused: the error depends on the private count.
-        """
-        return self._mean(self._read("sum", column, how), split)
-
-    def ask(self, statistic: str, column: str | None = None, **how: Unpack[How]) -> R:
-        """The question whose statistic is named by text: "count", "count_units", "sum" or "count_distinct"."""
-        return self._ask(self._read(statistic, column, how))
-
-    def _read(self, statistic: str, column: str | None, how: How) -> _Ask:
-        if unknown := sorted(how.keys() - How.__annotations__.keys()):
-            raise QuestionError(
-                f"unknown option {', '.join(unknown)}: the options are {', '.join(How.__annotations__)}"
-            )
-        key, fresh = how.get("key"), how.get("fresh", False)
-        if not isinstance(fresh, bool):
-            raise QuestionError("fresh is True or False")
-        spend = Spend.of(cost=how.get("cost"), error=how.get("error"), confidence=how.get("confidence"))
-        key = None if key is None else label(key, "key")
-        return _Ask(
-            statistic,
-            column,
-            how.get("by", ()),
-            spend,
-            fresh,
-            key,
-            how.get("part"),
-            how.get("period"),
-            how.get("where"),
-        )
-
-    @abstractmethod
-    def _ask(self, ask: _Ask) -> R: ...
-
-    @abstractmethod
-    def _mean(self, ask: _Ask, split: Exactable | None) -> M: ...
 
 
 class Session(Questions[Release[Answer], Release[MeanAnswer]]):
@@ -231,32 +128,32 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
         found = iter(self._all([part for group in groups for part in group]))
         return [self._whole(group, [next(found) for _ in group]) for group in groups]
 
-    def _ask(self, ask: _Ask) -> Release[Answer]:
+    def _ask(self, ask: Asked) -> Release[Answer]:
         return self._all([ask])[0]
 
-    def _mean(self, ask: _Ask, split: Exactable | None) -> Release[MeanAnswer]:
-        parts = _mean_parts(ask, split)
+    def _mean(self, ask: Asked, split: Exactable | None) -> Release[MeanAnswer]:
+        parts = mean_parts(ask, split)
         return mean_release(self._plan(parts[0]).query, *self._all(parts))
 
-    def _whole(self, asks: list[_Ask], found: list[Release[Answer]]) -> Release[Answer] | Release[MeanAnswer]:
+    def _whole(self, asks: list[Asked], found: list[Release[Answer]]) -> Release[Answer] | Release[MeanAnswer]:
         return found[0] if len(asks) == 1 else mean_release(self._plan(asks[0]).query, found[0], found[1])
 
-    def _parts(self, ask: Ask) -> list[_Ask]:
+    def _parts(self, ask: Ask) -> list[Asked]:
         if not isinstance(ask, Ask):
             raise QuestionError('release takes a list of asks, such as [parco.Ask("count", by="month")]')
         how: How = {name: getattr(ask, name) for name in How.__annotations__ if name != "key"}  # type: ignore[assignment]
         if ask.statistic == "mean":
-            return _mean_parts(self._read("sum", ask.column, how), ask.split)
+            return mean_parts(self._read("sum", ask.column, how), ask.split)
         if ask.split is not None:
             raise QuestionError("only a mean has two parts: leave out split")
         return [self._read(ask.statistic, ask.column, how)]
 
-    def _all(self, asks: list[_Ask]) -> list[Release[Answer]]:
+    def _all(self, asks: list[Asked]) -> list[Release[Answer]]:
         """The release of each question; everything that can be refused is refused before anything is charged."""
         plans = [self._plan(ask) for ask in asks]
         times = Counter(plan.question for plan in plans)
         stored: dict[str, Stored] = {}
-        asked: dict[str, tuple[Plan, _Ask]] = {}
+        asked: dict[str, tuple[Plan, Asked]] = {}
         for plan, ask in zip(plans, asks, strict=True):
             if ask.fresh and times[plan.question] > 1:
                 raise QuestionError(f"{plan.query} is asked twice in one list: ask for a fresh answer alone")
@@ -281,7 +178,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
             shown.add(plan.question)
         return releases
 
-    def _answered(self, asked: list[tuple[Plan, _Ask]]) -> dict[str, Release[Answer]]:
+    def _answered(self, asked: list[tuple[Plan, Asked]]) -> dict[str, Release[Answer]]:
         """Charges questions together, reads once, and settles together; by question."""
         if not asked:
             return {}
@@ -299,7 +196,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
                 released[plan.question] = self._repeat(outcome, plan)
         return released
 
-    def _plan(self, ask: _Ask) -> Plan:
+    def _plan(self, ask: Asked) -> Plan:
         query = Query.of(
             self.contract,
             ask.statistic,
@@ -312,7 +209,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
         )
         return Plan.of(query, version=self.version, spend=ask.spend)
 
-    def _planned(self, ask: _Ask) -> Plan:
+    def _planned(self, ask: Asked) -> Plan:
         """The plan, with what the account would hold afterwards."""
         plan = self._plan(ask)
         remaining = self._remaining(plan.query)
@@ -323,7 +220,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
         width = mechanism.half_width(plan.confidence)
         return replace(plan, mechanism=mechanism, half_width=width, cost=Cost(0), remaining=remaining, repeat=True)
 
-    def _stored(self, plan: Plan, ask: _Ask) -> Stored | None:
+    def _stored(self, plan: Plan, ask: Asked) -> Stored | None:
         """The sharpest stored answer that serves, or None."""
         served = [stored for stored in self._store.answers(plan.question) if self._serves(plan, ask, stored)]
         return min(served, key=lambda stored: stored.reserve.mechanism.scale, default=None)
@@ -342,7 +239,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
                 cost=str(plan.cost),
             )
 
-    def _serves(self, plan: Plan, ask: _Ask, stored: Settled) -> bool:
+    def _serves(self, plan: Plan, ask: Asked, stored: Settled) -> bool:
         """Whether a stored answer is at least as sharp as asked; one who names neither cost nor error takes any.
 
         A function of ledger and question alone.
@@ -366,7 +263,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
         engine.check(self.contract, list(dict.fromkeys(name for query in queries for name in query.names)))
         return engine
 
-    def _begin(self, asked: Sequence[tuple[Plan, _Ask]]) -> list[int | Stored]:
+    def _begin(self, asked: Sequence[tuple[Plan, Asked]]) -> list[int | Stored]:
         """For each question its request, the charges of all durable in one commit, or a stored answer.
 
         Waits while another answers one of them.
@@ -384,7 +281,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
             time.sleep(_POLL_SECONDS)
         return [outcome.request if isinstance(outcome, Started) else outcome for outcome in outcomes]
 
-    def _request(self, plan: Plan, ask: _Ask) -> Request:
+    def _request(self, plan: Plan, ask: Asked) -> Request:
         from parco.stores.records import Request
 
         return Request(
@@ -509,7 +406,7 @@ class Planner(Questions[Plan, MeanPlan]):
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def _ask(self, ask: _Ask) -> Plan:
+    def _ask(self, ask: Asked) -> Plan:
         return self._session._planned(ask)
 
     def release(self, asks: Sequence[Ask]) -> list[Plan | MeanPlan]:
@@ -517,8 +414,8 @@ class Planner(Questions[Plan, MeanPlan]):
         groups = [[self._session._planned(part) for part in self._session._parts(ask)] for ask in asks]
         return [plans[0] if len(plans) == 1 else MeanPlan(*plans) for plans in groups]
 
-    def _mean(self, ask: _Ask, split: Exactable | None) -> MeanPlan:
-        total, count = (self._session._planned(part) for part in _mean_parts(ask, split))
+    def _mean(self, ask: Asked, split: Exactable | None) -> MeanPlan:
+        total, count = (self._session._planned(part) for part in mean_parts(ask, split))
         return MeanPlan(total, count)
 
 
@@ -544,26 +441,6 @@ def default_ledger(contract: Contract) -> Path:
 def _mechanism(stored: Settled) -> Mechanism:
     facts = stored.reserve.mechanism
     return mechanism_of({"kind": facts.kind, "scale": _pair(facts.scale), "lattice": _pair(facts.lattice)})
-
-
-def _mean_parts(ask: _Ask, split: Exactable | None) -> list[_Ask]:
-    """The two questions of a mean, and what each may cost: shares that add up to the whole exactly."""
-    share = Fraction(1, 2) if split is None else exact(split, "split")
-    if not 0 < share < 1:
-        raise QuestionError("split is the sum's share of a mean's cost: above 0 and below 1")
-    if ask.spend.error is not None:
-        raise QuestionError(
-            "a mean takes no error: how wide its interval will be depends on the count, which is private. Name a cost, "
-            "or ask for the sum and the count with an error each"
-        )
-    keys = (None, None) if ask.key is None else (label(f"{ask.key}/sum", "key"), label(f"{ask.key}/count", "key"))
-    # Each interval misses with half the probability that the mean's may.
-    level = (1 + ask.spend.confidence) / 2
-    spend = replace(ask.spend, share=share, confidence=level)
-    return [
-        replace(ask, statistic="sum", centred=True, spend=spend, key=keys[0]),
-        replace(ask, statistic="count", spend=replace(spend, share=1 - share, rest=True), key=keys[1]),
-    ]
 
 
 def _at_level(release: Release[Answer], plan: Plan) -> Release[Answer]:

@@ -1,0 +1,140 @@
+"""The questions one can ask, with their options: the same for a session, which answers, and a planner, which prices."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Generic, TypedDict, TypeVar, Unpack
+
+from parco.contract.fields import label
+from parco.errors import QuestionError
+from parco.measure import Exactable, exact
+from parco.queries.plan import Spend
+
+__all__ = ["Asked", "How", "Questions", "mean_parts"]
+
+R = TypeVar("R")
+M = TypeVar("M")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One call of a question: what is asked, how it is paid, and whether a stored answer will do."""
+
+    statistic: str
+    column: str | None
+    by: str | Sequence[str]
+    spend: Spend
+    fresh: bool
+    key: str | None
+    part: str | None = None
+    period: str | Sequence[str] | None = None
+    where: str | None = None
+    centred: bool = False
+
+
+class How(TypedDict, total=False):
+    """The options of every question; `Questions` says what each means."""
+
+    by: str | Sequence[str]
+    where: str | None
+    cost: Exactable | None
+    error: Exactable | None
+    confidence: Exactable | None
+    fresh: bool
+    key: str | None
+    part: str | None
+    period: str | Sequence[str] | None
+
+
+class Questions(ABC, Generic[R, M]):
+    """The questions one can ask, each paid by `cost`, by `error` at `confidence`, or by the contract's default share.
+
+    by: the name of one declared grouping, or a list of names. where: a condition on declared columns, such as
+    "items >= 2 and channel = 'web'"; other rows do not count. cost: the most to spend, in the account's measure.
+    error: the half-width that each cell's interval has to reach, in the statistic's units. confidence: the level of
+    the intervals, 0.95 unless given. Numbers are exact: decimal text, p/q text, int, Fraction, or a float, which is
+    taken by its shortest decimal text. fresh: pay again, even where an answer is stored. key: an idempotency key; the
+    same key never pays twice. part: the declared part of the units to ask; without it all units are asked, and
+    every part pays. period: the period or periods to ask, where the contract protects a unit in one period. Each
+    raises RequestError for what the contract does not allow, BudgetError for what the account does not hold (then
+    nothing was charged), ForfeitedError after a failure behind the charge.
+    """
+
+    def count(self, of: str | None = None, **how: Unpack[How]) -> R:
+        """The number of rows in each group, `of` a numeric column those with a value; a unit has at most `rows`."""
+        return self.ask("count", of, **how)
+
+    def count_units(self, **how: Unpack[How]) -> R:
+        """The number of units that have at least one row in each group."""
+        return self.ask("count_units", **how)
+
+    def sum(self, column: str, **how: Unpack[How]) -> R:
+        """The sum of a column in each group, each value clamped to the declared bounds and put on the lattice."""
+        return self.ask("sum", column, **how)
+
+    def count_distinct(self, column: str, **how: Unpack[How]) -> R:
+        """The number of different values in each group; each unit brings at most `rows` of its own."""
+        return self.ask("count_distinct", column, **how)
+
+    def mean(self, column: str, *, split: Exactable | None = None, **how: Unpack[How]) -> M:
+        """The mean of a column in each group: two stored parts, a noisy sum of distances from the middle and a count.
+
+        `split` is the sum's share of the cost, a half unless given. The count is what `count(of=column)` asks, so that
+        either is free once the other is stored. `error` is refused: the error depends on the private count.
+        """
+        return self._mean(self._read("sum", column, how), split)
+
+    def ask(self, statistic: str, column: str | None = None, **how: Unpack[How]) -> R:
+        """The question whose statistic is named by text: "count", "count_units", "sum" or "count_distinct"."""
+        return self._ask(self._read(statistic, column, how))
+
+    def _read(self, statistic: str, column: str | None, how: How) -> Asked:
+        if unknown := sorted(how.keys() - How.__annotations__.keys()):
+            raise QuestionError(
+                f"unknown option {', '.join(unknown)}: the options are {', '.join(How.__annotations__)}"
+            )
+        key, fresh = how.get("key"), how.get("fresh", False)
+        if not isinstance(fresh, bool):
+            raise QuestionError("fresh is True or False")
+        spend = Spend.of(cost=how.get("cost"), error=how.get("error"), confidence=how.get("confidence"))
+        key = None if key is None else label(key, "key")
+        return Asked(
+            statistic,
+            column,
+            how.get("by", ()),
+            spend,
+            fresh,
+            key,
+            how.get("part"),
+            how.get("period"),
+            how.get("where"),
+        )
+
+    @abstractmethod
+    def _ask(self, ask: Asked) -> R: ...
+
+    @abstractmethod
+    def _mean(self, ask: Asked, split: Exactable | None) -> M: ...
+
+
+def mean_parts(ask: Asked, split: Exactable | None) -> list[Asked]:
+    """The two questions of a mean, and what each may cost: shares that add up to the whole exactly."""
+    share = Fraction(1, 2) if split is None else exact(split, "split")
+    if not 0 < share < 1:
+        raise QuestionError("split is the sum's share of a mean's cost: above 0 and below 1")
+    if ask.spend.error is not None:
+        raise QuestionError(
+            "a mean takes no error: how wide its interval will be depends on the count, which is private. Name a cost, "
+            "or ask for the sum and the count with an error each"
+        )
+    keys = (None, None) if ask.key is None else (label(f"{ask.key}/sum", "key"), label(f"{ask.key}/count", "key"))
+    # Each interval misses with half the probability that the mean's may.
+    level = (1 + ask.spend.confidence) / 2
+    spend = replace(ask.spend, share=share, confidence=level)
+    return [
+        replace(ask, statistic="sum", centred=True, spend=spend, key=keys[0]),
+        replace(ask, statistic="count", spend=replace(spend, share=1 - share, rest=True), key=keys[1]),
+    ]
