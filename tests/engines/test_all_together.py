@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import parco
 from parco.contract.contract import Contract
-from parco.errors import QuestionError
+from parco.engines.source import Kind, check, kind_of, read_source
+from parco.errors import DataError, QuestionError
 from parco.queries.query import Query
 from parco.queries.sensitivity import sensitivity
 
-from .build import run, write
+from .build import agreed, run, write, write_parquet
 
 TEXT = """
 format = 1
@@ -92,9 +96,9 @@ def contract(extra: str = "", text: str = TEXT) -> Contract:
 
 
 def count(
-    data: Path, where: str, agreed: Contract | None = None, *, part: str | None = None, period: str | None = None
+    data: Path, where: str, asked_of: Contract | None = None, *, part: str | None = None, period: str | None = None
 ) -> int:
-    return sum(run(data, Query.of(agreed or contract(), "count", where=where, part=part, period=period)))
+    return sum(run(data, Query.of(asked_of or contract(), "count", where=where, part=part, period=period)))
 
 
 @pytest.mark.parametrize(
@@ -194,9 +198,9 @@ def test_a_filter_whose_columns_read_otherwise_is_another_question(old: str, new
 def test_means_and_lists_of_questions_in_a_part_and_in_a_period(tmp_path: Path) -> None:
     write(tmp_path / "t.csv", ROWS)
     (tmp_path / "t.toml").write_text(TEXT + '[parts]\nfit = "0.5"\ncheck = "0.5"\n', encoding="utf-8")
-    agreed = parco.Contract.read(tmp_path / "t.toml")
-    parco.sign(agreed)
-    session = parco.Session(agreed)
+    signed = parco.Contract.read(tmp_path / "t.toml")
+    parco.sign(signed)
+    session = parco.Session(signed)
     session.mean("x", part="fit", where="flag = 'true'", cost="0.25")
     spent = {row.label: row.spent for row in session.budget()}
     assert (spent["fit"], spent["check"]) == (10**15 // 4, 0)
@@ -209,3 +213,62 @@ def test_means_and_lists_of_questions_in_a_part_and_in_a_period(tmp_path: Path) 
     assert session.mean("x", part="fit", where="flag = 'true'", cost="0.25").repeat
     with pytest.raises(parco.BudgetError):
         session.count(cost="0.7", fresh=True)
+
+
+def test_the_dialect_belongs_to_the_terms_where_units_are_divided() -> None:
+    """Another encoding or quote reads another unit, which would fall into another part: its losses would add up."""
+    changed = TEXT.replace('decimal = ","', 'decimal = ","\nencoding = "latin-1"')
+    parts = '[parts]\nfit = "0.5"\ncheck = "0.5"\n'
+    assert contract().terms == contract(text=changed).terms
+    assert contract(parts).terms != contract(parts, changed).terms
+    period = 'column = "who"\nperiod = "month"'
+    periods = [contract(text=text.replace('column = "who"', period)) for text in (TEXT, changed)]
+    assert periods[0].terms != periods[1].terms
+
+
+MOMENTS = """
+[columns.at]
+type = "date"
+[bins.month]
+column = "at"
+every = "month"
+first = "2024-01"
+last = "2024-03"
+time_zone = "Europe/Berlin"
+"""
+
+
+def test_a_moment_is_asked_through_bins_that_say_where_and_refused_by_itself(tmp_path: Path) -> None:
+    at = pa.array([datetime.datetime(2024, 1, 31, 23, 30, tzinfo=datetime.UTC)] * 2, pa.timestamp("us", tz="UTC"))
+    path = write_parquet(tmp_path / "t.parquet", person=pa.array(["a", "b"]), at=at)
+    moments = agreed(MOMENTS)
+    assert run(path, Query.of(moments, "count", by="month")) == [0, 2, 0]
+    assert run(path, Query.of(moments, "count", where="month = '2024-02'")) == [2]
+    with pytest.raises(DataError, match="only asked through bins"):
+        run(path, Query.of(moments, "count", where="at is not null"))
+    check(moments, read_source(path), moments.names)
+
+
+def test_decimals_of_a_negative_scale_are_refused_before_the_charge(tmp_path: Path) -> None:
+    path = write_parquet(
+        tmp_path / "t.parquet", person=pa.array(["a"]), x=pa.array([Decimal(5000)]).cast(pa.decimal128(38, 0))
+    )
+    column = '[columns.x]\ntype = "decimal"\nlattice = "1"\nlower = 0\nupper = 10000\n'
+    assert run(path, Query.of(agreed(column), "sum", column="x")) == [5000]
+    assert kind_of(pa.decimal128(5, -3)) is Kind.OTHER
+
+
+def test_a_condition_on_days_reads_as_days_with_bounds_and_without() -> None:
+    plain = '[columns.d]\ntype = "date"\n'
+    bounded = plain + 'lower = "2000-01-01"\nupper = "2030-12-31"\n'
+    shown = [str(Query.of(agreed(text), "count", where="d >= '2024-01-31'")) for text in (plain, bounded)]
+    assert shown[0] == shown[1]
+    assert "2024-01-31" in shown[0]
+
+
+def test_what_does_not_parse_does_not_depend_on_the_bounds(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", f"person,x\na,1{'0' * 27}e-26\nb,2\nc,3\n")
+    for upper in (5, 100):
+        column = f'[columns.x]\ntype = "decimal"\nlattice = "1"\nlower = 0\nupper = {upper}\n'
+        assert run(path, Query.of(agreed(column), "count", column="x")) == [2]
+        assert run(path, Query.of(agreed(column), "count", where="x >= 3")) == [1]

@@ -318,7 +318,10 @@ def test_bins_of_numbers_follow_the_rules_of_their_column_and_not_its_bounds() -
 
     assert asked(('upper = "20"', 'upper = "30"')) == asked(('lattice = "0.05"', 'lattice = "0.1"')) == asked()
     assert asked(('upper = "20"', 'upper = "20"\nnull = 0')) != asked()
-    assert '"read"' not in asked()
+    # What is no whole number lies between edges in a decimal column, and is none in an integer column.
+    assert '"read":{"type":"decimal"}' in asked()
+    whole = asked(('type = "decimal"\nlattice = "0.05"', 'type = "integer"'))
+    assert '"read"' not in whole
 
 
 def test_the_limits_say_that_a_units_sum_is_clamped() -> None:

@@ -95,7 +95,7 @@ def check(
     show.show_consequences(_OUT, agreed)
     source = data if data is not None else agreed.source_path
     if data is not None or (source is not None and source.exists()):
-        check_source(agreed, read_data(source, agreed, tuple(agreed.columns)), list(agreed.columns))
+        check_source(agreed, read_data(source, agreed, agreed.names), agreed.names)
         _OUT.print(show.plain(f"The names and types of {source} fit the contract."))
     else:
         _OUT.print("No data file was checked: the contract names none, or it is not here.")

@@ -190,6 +190,9 @@ class Contract(Part):
             division["parts"] = {part: exact_text(self.parts[part]) for part in self.parts}
         if self.period is not None:
             division["period"] = self.period
+        if division and self.data.csv is not None:
+            # Another dialect reads other texts for units and days: they would fall into other parts and periods.
+            division["csv"] = self.data.csv.declared
         deltas = {name: exact_text(getattr(budget, name)) for name in ("delta", "delta_mechanisms", "receipt_order")}
         if unit.normal is not None:
             # Two normal forms tell persons apart differently: they protect different units.
@@ -227,6 +230,15 @@ class Contract(Part):
         if isinstance(declared, DateColumn):
             return declared.days
         return declared if isinstance(declared, IntegerColumn | DecimalColumn) else None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names a question may read: bins, and the columns but those dates that are only read through bins."""
+        binned = {bins.column for bins in self.bins.values()}
+        columns = (
+            name for name, column in self.columns.items() if not (name in binned and isinstance(column, DateColumn))
+        )
+        return (*self.bins, *columns)
 
     @property
     def groupings(self) -> tuple[str, ...]:

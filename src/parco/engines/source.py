@@ -170,23 +170,28 @@ def in_utf_8(start: bytes, encoding: str, path: str | Path) -> bytes:
 def check(contract: Contract, source: Source, names: Iterable[str]) -> None:
     """Raises DataError unless the unit and each named column are there, with a type that fits its declaration."""
     _check_fits(source, contract.unit.column, _UNIT_FITS, "the unit (integer or text)")
-    for name in used_columns(contract, names):
+    asked = tuple(names)
+    for name in used_columns(contract, asked):
         declared = contract.columns[name]
         fits, wanted = _FITS[type(declared)], f"type {declared.type}"
         if isinstance(declared, DateColumn):
-            fits = _date_fits(contract, declared, name)
+            fits = _date_fits(contract, declared, name, itself=name in asked)
             if source.kind(name) is Kind.MOMENT:
-                wanted = "type date unless all of its bins say a time_zone, and it is never summed"
+                wanted = "type date unless it is only asked through bins that all say a time_zone, and never summed"
         _check_fits(source, name, fits, wanted)
 
 
-def _date_fits(contract: Contract, declared: DateColumn, name: str) -> frozenset[Kind]:
-    """What may be stored where days are wanted: text if the contract says how, moments if all bins say where."""
+def _date_fits(contract: Contract, declared: DateColumn, name: str, *, itself: bool) -> frozenset[Kind]:
+    """What may be stored where days are wanted: text if the contract says how, moments if all bins say where.
+
+    `itself`: the column is asked by its own name, as in a condition; then nothing says where a moment was.
+    """
     fits = _FITS[DateColumn] | (frozenset({Kind.TEXT}) if declared.formats is not None else frozenset())
     bins = [bins for bins in contract.bins.values() if isinstance(bins, CalendarBins) and bins.column == name]
     zones = [one.time_zone for one in bins]
     # A sum of days has no bins that could say where a moment was.
-    return fits | {Kind.MOMENT} if zones and None not in zones and declared.days is None else fits
+    zoned = zones and None not in zones and declared.days is None and not itself
+    return fits | {Kind.MOMENT} if zoned else fits
 
 
 def _check_fits(source: Source, name: str, fits: frozenset[Kind], wanted: str) -> None:
@@ -246,7 +251,11 @@ def kind_of(stored: Any) -> Kind:  # noqa: ANN401 - an Arrow type
         stored = stored.value_type
     tests: tuple[tuple[Callable[[Any], bool], Kind], ...] = (
         (types.is_integer, Kind.INTEGER),
-        (lambda kind: types.is_decimal(kind) and kind.byte_width <= _DECIMAL_BYTES_MAX, Kind.DECIMAL),
+        (
+            # DuckDB raises on a negative scale.
+            lambda kind: types.is_decimal(kind) and kind.byte_width <= _DECIMAL_BYTES_MAX and kind.scale >= 0,
+            Kind.DECIMAL,
+        ),
         (types.is_floating, Kind.DOUBLE),
         (lambda kind: types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind), Kind.TEXT),
         (types.is_boolean, Kind.BOOLEAN),

@@ -37,14 +37,14 @@ _READ_WHOLE = (
 # Adding half a step and dividing whole numbers rounds halves upwards, the same on every engine.
 _CLAMPED = f"LEAST(GREATEST({READ}, :low), :high) - :low"
 _OFFSET = f"(CAST(FLOOR({_CLAMPED}) AS HUGEINT) * :unit + CAST(({_CLAMPED} - FLOOR({_CLAMPED})) * :unit AS HUGEINT))"
-# What DECIMAL cannot hold and DOUBLE can is clamped where it lies beyond a bound, infinities included. What then lies
-# between the bounds was written with too many digits before its point (10^27 times 1e-26): it does not parse.
+# What DECIMAL cannot hold for its size (26 digits, beyond any bound), infinities included, is clamped. What is smaller
+# was written with too many digits before its point (10^27 times 1e-26): it does not parse, whatever the bounds are.
 _EXACT_STEPS = (
     f"CASE WHEN NOT {READ} IS NULL THEN"
     f" CASE WHEN :valid THEN CAST(:low_steps + (2 * {_OFFSET} + :width) // (2 * :width) AS BIGINT) END"
     " WHEN TRY_CAST(:x AS DOUBLE) IS NULL OR ISNAN(TRY_CAST(:x AS DOUBLE)) THEN NULL"
-    " WHEN TRY_CAST(:x AS DOUBLE) >= CAST(:high AS DOUBLE) THEN :high_steps"
-    " WHEN TRY_CAST(:x AS DOUBLE) <= CAST(:low AS DOUBLE) THEN :low_steps END"
+    " WHEN TRY_CAST(:x AS DOUBLE) >= CAST('1e26' AS DOUBLE) THEN :high_steps"
+    " WHEN TRY_CAST(:x AS DOUBLE) <= CAST('-1e26' AS DOUBLE) THEN :low_steps END"
 )
 _DOUBLE_STEPS = (
     "CASE WHEN :x IS NULL OR ISNAN(:x) THEN NULL ELSE"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from parco.contract.bins import EdgeBins
+from parco.contract.columns import DecimalColumn
 from parco.contract.contract import Contract
 
 __all__ = ["BOUNDS", "definition"]
@@ -21,6 +23,10 @@ def definition(contract: Contract, name: str, *, drop: Set[str]) -> dict[str, ob
     found = {"name": name, **declared.model_dump(mode="json", exclude=set(drop), exclude_none=True)}
     if name in contract.bins:
         column = contract.columns[contract.bins[name].column]
-        if read := column.model_dump(mode="json", include=_READ, exclude_none=True):
+        read = column.model_dump(mode="json", include=_READ, exclude_none=True)
+        if isinstance(column, DecimalColumn) and isinstance(declared, EdgeBins):
+            # What is no whole number lies between edges, and is none in an integer column.
+            read["type"] = column.type
+        if read:
             found["read"] = read
     return found

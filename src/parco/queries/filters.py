@@ -169,7 +169,9 @@ def _record(node: Node, contract: Contract) -> dict[str, object]:
 
 def _value(leaf: Leaf, place: int, contract: Contract) -> str:
     numeric = contract.numeric(leaf.name)
-    return datetime.date.fromordinal(place).isoformat() if numeric is None else exact_text(place * numeric.lattice)
+    if leaf.scale == "days" or numeric is None:
+        return datetime.date.fromordinal(place).isoformat()
+    return exact_text(place * numeric.lattice)
 
 
 def words(condition: dict[str, object]) -> str:
