@@ -6,6 +6,7 @@
     │   ├── QuestionError      a question the contract does not allow
     │   ├── DataError          a file whose names, types or form do not fit the contract
     │   ├── NotSignedError     no ledger, or one on which this contract was never signed
+    │   ├── AdaptiveHistoryError  a composition asked of a history that was not fixed in advance
     │   ├── SharperError       a stored answer exists and is less sharp than asked
     │   └── KeyReuseError      an idempotency key used before for something else
     ├── BudgetError        the policy's turn           exit 3, HTTP 402
@@ -26,6 +27,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 __all__ = [
+    "AdaptiveHistoryError",
     "BudgetError",
     "BusyError",
     "ContractChangedError",
@@ -85,6 +87,12 @@ class NotSignedError(RequestError):
     """There is no ledger here, or this contract was never signed on it."""
 
     code = "not-signed"
+
+
+class AdaptiveHistoryError(RequestError):
+    """A composition holds for what was fixed in advance; this history's parameters were chosen along the way."""
+
+    code = "adaptive-history"
 
 
 class SharperError(RequestError):

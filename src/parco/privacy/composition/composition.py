@@ -1,0 +1,203 @@
+"""Certified composition: what a schedule loses, from below and from above."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from parco.balls import ball, lower, precision, upper
+from parco.errors import AdaptiveHistoryError, RequestError
+from parco.measure import Exactable, exact
+from parco.privacy import gaussian
+from parco.privacy.composition.assemble import Certain, certain_part, order_of
+from parco.privacy.composition.rounding import log_interval
+from parco.privacy.composition.solve import Solved, enclose, is_near, solve, solve_delta
+from parco.privacy.facts import Gaussian
+from parco.privacy.schedule import Schedule, ScheduledRelease
+
+__all__ = ["Composition", "Interval", "compose"]
+
+_DELTA_LEAST = Fraction(1, 10**300)
+_TOLERANCE_LEAST, _TOLERANCE_MOST = Fraction(1, 10**11), Fraction(1, 10)
+_BITS = 192
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Two proven ends: lower <= truth <= upper."""
+
+    lower: Fraction
+    upper: Fraction
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The privacy loss of all releases of a schedule together; `compose` makes it, `add` makes it longer.
+
+    Every figure is for the composition of the dominating pairs, in the worse of both orders. `tight`: mechanisms of these
+    kinds attain the pairs, so that no smaller epsilon holds; else the figure is valid only. `mu_squared`: the total, where
+    all releases are Gaussian on all units, and then everything is exact.
+    """
+
+    schedule: Schedule
+    tolerance: float
+    tight: bool
+    mu_squared: Fraction | None
+    infinite: dict[bool, Certain]
+    """By order of the pair (True: removal), bounds on the probability of an infinite loss."""
+    solved: dict[bool, Solved] = field(default_factory=dict, compare=False, repr=False)
+    """What the last epsilon was proven by, for the next one."""
+
+    def epsilon(self, delta: Exactable) -> Interval:
+        """For every 1e-300 <= delta < 1, returns proven ends of the least epsilon >= 0 that holds, or raises RequestError.
+
+        upper - lower <= tolerance * max(upper, 0.001). Refused where the releases' own delta is not below delta: no
+        epsilon holds then. InternalError where the tolerance cannot be reached. Source: docs/mathematics.md,
+        "Composition by a contour".
+        """
+        target = exact(delta, "delta")
+        if not _DELTA_LEAST <= target < 1:
+            raise RequestError("delta is at least 1e-300 and below 1")
+        if self.mu_squared is not None:
+            total = self.mu_squared
+            return Interval(gaussian.epsilon_lower(total, target), gaussian.epsilon_upper(total, target))
+        low = high = 0.0
+        for removal in self._orders():
+            found = self._solve(removal, self._log_deltas(target, removal), ceiling=high)
+            low, high = max(low, found.lower), max(high, found.upper)
+        return Interval(Fraction(low), Fraction(high))
+
+    def delta(self, epsilon: Exactable) -> Interval:
+        """For every epsilon >= 0, returns proven ends of the least delta that holds with it, or raises RequestError.
+
+        upper - lower <= tolerance * upper. InternalError where the tolerance cannot be reached.
+        """
+        at = exact(epsilon, "epsilon")
+        if at < 0:
+            raise RequestError("epsilon is not negative")
+        if self.mu_squared is not None:
+            return Interval(gaussian.delta_lower(self.mu_squared, at), gaussian.delta_upper(self.mu_squared, at))
+        low = high = Fraction(0)
+        for removal in self._orders():
+            below, above = solve_delta(order_of(self.schedule.releases, removal=removal), float(at), self.tolerance / 2)
+            certain = self.infinite[removal]
+            low = max(low, certain.lower + (1 - certain.lower) * _exp(below, up=False))
+            high = max(high, certain.upper + (1 - certain.upper) * _exp(above, up=True))
+        return Interval(low, high)
+
+    def add(self, release: ScheduledRelease) -> Composition:
+        """The composition with one release more, chosen before the first: nodes that were computed are kept."""
+        total = self.mu_squared
+        if total is not None:
+            single = _mu_squared([release])
+            total = None if single is None else total + single
+        infinite = {
+            removal: _either(certain, certain_part([release], removal=removal))
+            for removal, certain in self.infinite.items()
+        }
+        solved = {} if total is not None else self._extended(release)
+        return replace(
+            self,
+            schedule=self.schedule.plus(release),
+            tight=self.tight and release.facts.attained,
+            mu_squared=total,
+            infinite=infinite,
+            solved=solved,
+        )
+
+    def _extended(self, release: ScheduledRelease) -> dict[bool, Solved]:
+        """The profiles at hand, with one release more; none where a second order has become necessary."""
+        if release.rate != 1 and not self.schedule.sampled:
+            return {}
+        extended = {}
+        for removal, found in self.solved.items():
+            if found.profile is None:
+                return {}
+            made = found.profile
+            for family in order_of([release], removal=removal).moments.families:
+                made = made.with_more(family)
+            extended[removal] = Solved(found.lower, found.upper, made)
+        return extended
+
+    def _orders(self) -> tuple[bool, ...]:
+        """Both orders of the pair, or one where they are alike."""
+        return (True, False) if self.schedule.sampled else (True,)
+
+    def _log_deltas(self, target: Fraction, removal: bool) -> tuple[float, float]:  # noqa: FBT001
+        """What is left of delta for finite losses, as logarithms from below and from above."""
+        certain = self.infinite[removal]
+        if certain.upper >= target:
+            raise RequestError(
+                "the releases' own deltas reach the delta of the claim: no epsilon holds; ask for a larger delta"
+            )
+        low, high = ((target - mass) / (1 - mass) for mass in (certain.upper, certain.lower))
+        return log_interval(low)[0], log_interval(high)[1]
+
+    def _solve(self, removal: bool, log_deltas: tuple[float, float], *, ceiling: float) -> Solved:  # noqa: FBT001
+        """By nodes that were computed before where they suffice, else anew."""
+        before = self.solved.get(removal)
+        if before is not None and before.profile is not None:
+            made = before.profile
+            if ceiling > 0 and made.log_delta_bounds(ceiling)[1] <= log_deltas[0]:
+                return Solved(0.0, ceiling, made)
+            found = enclose(made, log_deltas, top=math.inf, start=before.upper)
+            if is_near(found, self.tolerance):
+                self.solved[removal] = found
+                return found
+        order = order_of(self.schedule.releases, removal=removal)
+        self.solved[removal] = solve(order, log_deltas, self.tolerance, ceiling=ceiling)
+        return self.solved[removal]
+
+
+def compose(schedule: Schedule, tolerance: Exactable = "1e-6", *, assume_fixed: bool = False) -> Composition:
+    """For every schedule fixed in advance, returns its composition, or raises RequestError.
+
+    `tolerance`: the relative width of the intervals, from 1e-11 to 0.1. A history whose mechanisms or parameters were
+    chosen along the way is refused: its privacy loss is not that of a composition of fixed pairs, and only the amounts of an
+    account's measure add up (docs/mathematics.md, "Fixed in advance"). With `assume_fixed` the figure is that which
+    would hold had everything been fixed; say so beside it.
+    """
+    if not schedule.fixed and not assume_fixed:
+        raise AdaptiveHistoryError(
+            "this history's parameters were chosen along the way: a composition holds for schedules fixed in advance only. "
+            "Claim the total of the account's measure, or pass assume_fixed=True for the figure with that label"
+        )
+    width = exact(tolerance, "tolerance")
+    if not _TOLERANCE_LEAST <= width <= _TOLERANCE_MOST:
+        raise RequestError("a tolerance lies between 1e-11 and 0.1")
+    releases = schedule.releases
+    return Composition(
+        schedule=schedule,
+        tolerance=float(width),
+        tight=all(release.facts.attained for release in releases),
+        mu_squared=_mu_squared(releases),
+        infinite={removal: certain_part(releases, removal=removal) for removal in (True, False)},
+    )
+
+
+def _mu_squared(releases: Sequence[ScheduledRelease]) -> Fraction | None:
+    """The total mu squared where all releases are Gaussian on all units."""
+    counts: Counter[Fraction] = Counter()
+    for release in releases:
+        if not isinstance(release.facts, Gaussian) or release.rate != 1:
+            return None
+        counts[release.facts.mu_squared] += release.times
+    return sum((amount * times for amount, times in counts.items()), Fraction(0))
+
+
+def _either(first: Certain, second: Certain) -> Certain:
+    """The probability that one of two independent events happens."""
+    low, high = (a + b - a * b for a, b in ((first.lower, second.lower), (first.upper, second.upper)))
+    return Certain(low, high)
+
+
+def _exp(log_value: float, *, up: bool) -> Fraction:
+    """e^log_value, rounded to the side asked for."""
+    if log_value == -math.inf:
+        return Fraction(0)
+    with precision(_BITS):
+        value = ball(Fraction(log_value)).exp()
+        return upper(value) if up else lower(value)

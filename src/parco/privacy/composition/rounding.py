@@ -1,0 +1,29 @@
+"""What double precision may add to a bound: one model of rounding, used by every error bound of this room.
+
+Sums, products, quotients and square roots are off by at most one part in 2^53 (IEEE 754). Elementary functions of NumPy
+and SciPy are taken to be off by at most `ELEMENTARY` such parts, their documented limit being four units in the last
+place; a test compares them with balls over the ranges used. Everything else in an error bound is proven from these two.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+__all__ = ["ELEMENTARY", "UNIT", "log_interval"]
+
+UNIT = 2.0**-53
+"""The unit roundoff u of double precision."""
+
+ELEMENTARY = 8.0
+"""How many units an elementary function may be off by, relatively: four units in the last place are eight of u."""
+
+
+def log_interval(value: Fraction) -> tuple[float, float]:
+    """For every value > 0, returns doubles at most and at least its natural logarithm.
+
+    The integers' logarithms are each off by at most ELEMENTARY units of themselves.
+    """
+    top, bottom = math.log(value.numerator), math.log(value.denominator)
+    margin = 2 * ELEMENTARY * UNIT * (abs(top) + abs(bottom) + 1e-300)
+    return top - bottom - margin, top - bottom + margin

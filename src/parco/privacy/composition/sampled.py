@@ -1,0 +1,228 @@
+"""Poisson-sampled Gaussian releases: moments by a trapezoid rule on a shifted line, with a proven error.
+
+With b(x) = 1 - q + q e^((2x-1)/(2 s^2)), the ratio of the mixture (1-q) N(0,s^2) + q N(1,s^2) to N(0,s^2),
+
+    removal:  M(z) = int N(x; 0, s^2) b(x)^(z+1) dx        addition:  M(z) = int N(x; 0, s^2) b(x)^(-z) dx.
+
+b has no zero with abs(Im x) < pi s^2, and the argument of b(x + iy) has the sign of y. So the integral may be taken
+along Im x = y (removal) or -y (addition), on which abs(b^(it)) falls as t grows: the same points serve every height t, and
+the sum of absolute values bounds abs(M) from any height on. Source: docs/mathematics.md, "Sampled Gaussian".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from parco.errors import InternalError
+from parco.privacy.composition.families import Complexes, Floats, Line, log_error
+from parco.privacy.composition.rounding import ELEMENTARY, UNIT
+
+__all__ = ["SampledGaussian", "weighted_sums"]
+
+# The error of the trapezoid rule and the tails cut off are each kept below e^-42 < 10^-18 of M(c).
+_LOG_SMALL = 42.0
+# How far up the line is shifted, in scales: a longer shift needs fewer points and cancels more.
+_SHIFT = 1.5
+# Twice the shift stays within this share of the strip abs(Im x) < pi s^2.
+_STRIP = 0.96
+_SHARES, _SHARES_OF_MANY = 2.0 ** -np.arange(0, 9), np.array([1.0, 0.35])
+_MANY = 256
+_BLOCK = 1 << 21
+_WIDENINGS_MAX = 16
+
+
+@dataclass(frozen=True)
+class _Points:
+    """A trapezoid sum: `logs` = log of weight times b^(c+1) or b^-c, `losses` = L; shape (releases, points)."""
+
+    logs: Complexes
+    losses: Complexes
+    roughness: Floats
+    """Relative rounding error of each term, in units of u, without that of the phase; same shape."""
+
+
+@dataclass(frozen=True)
+class SampledGaussian:
+    """Poisson-sampled Gaussian releases in one order of the pair; arrays of shape (different releases,).
+
+    `rates` q in (0, 1), `scales` s = standard deviation / sensitivity > 0, `times` how often each occurs; `removal`: the
+    mixture comes first.
+    """
+
+    rates: Floats
+    scales: Floats
+    times: Floats
+    removal: bool
+
+    @property
+    def releases(self) -> float:
+        """How many there are."""
+        return float(self.times.sum())
+
+    @property
+    def largest(self) -> tuple[float, float]:
+        """Infinite for removal; for addition the sum of -log(1-q)."""
+        if self.removal:
+            return math.inf, math.inf
+        total, off = -float(self.times @ np.log1p(-self.rates)), UNIT * (len(self.times) + 8 * ELEMENTARY)
+        return total * (1 - off), total * (1 + off)
+
+    def log_mass_near(self, width: float) -> float:
+        """Minus infinity: nothing is claimed of the mass near the largest loss."""
+        del width
+        return -math.inf
+
+    @property
+    def different(self) -> int:
+        """How many different ones there are."""
+        return len(self.rates)
+
+    def log_moment(self, c: float) -> tuple[float, float]:
+        """The sum of log M(c), and a bound on its error."""
+        points = self._points(c, 0.0)
+        top = points.logs.real.max(axis=1)
+        terms = np.exp(points.logs.real - top[:, np.newaxis])
+        sums = terms.sum(axis=1)
+        logs = top + np.log(sums)
+        rounding = (terms * points.roughness).sum(axis=1) / sums + 2 * ELEMENTARY + np.abs(top) + np.abs(logs)
+        error = UNIT * rounding + 4 * math.exp(-_LOG_SMALL)
+        total = float(self.times @ logs)
+        return total, float(self.times @ error) + UNIT * len(logs) * float(self.times @ np.abs(logs))
+
+    def log_ratios(self, line: Line) -> tuple[Complexes, Floats]:
+        """The sum of log(M(z)/M(c)) at the nodes, up to multiples of 2 pi i, and bounds on its errors."""
+        points = self._points(line.c, 1.0)
+        terms = np.exp(points.logs - points.logs.real.max(axis=1)[:, np.newaxis])
+        total, error = np.zeros(line.count, dtype=complex), np.zeros(line.count)
+        rows = max(1, _BLOCK // max(terms.shape[1] * 2 * math.isqrt(line.count), line.count))
+        for first in range(0, self.different, rows):
+            part = slice(first, first + rows)
+            values, bounds = weighted_sums(terms[part], points.losses[part], points.roughness[part], line)
+            # At height 0 the sum is M(c) itself, by the same points.
+            centre = values[:, :1].real
+            logs, bounds = log_error(values / centre, 2 * bounds / centre + 8 * math.exp(-_LOG_SMALL))
+            times = self.times[part]
+            total += times @ logs
+            error += times @ bounds + UNIT * len(times) * (times @ np.abs(logs))
+        return total, error
+
+    def envelope(self, c: float) -> Callable[[float], float]:
+        """For every height, at least the sum of log|M(c + it)/M(c)| over t >= height; the best of several shifts.
+
+        On the line shifted by y the integrand has size e^(y^2/2s^2) N(x) |b|^(c+1) e^(-t arg b), which falls in t. As a
+        product of powers of b(x+iy) and b(x-iy) it is analytic for abs(Im x) < pi s^2 - y, and its integral grows by no
+        more than e^(a^2/2s^2) when x is moved up by a: the trapezoid rule is as good for it as for M itself.
+        """
+        shares = _SHARES if self.different <= _MANY else _SHARES_OF_MANY
+        lines = [(points.logs.real, points.losses.imag) for points in (self._points(c, share) for share in shares)]
+        centre = _log_sum(self._points(c, 0.0).logs.real)
+
+        def bound(height: float) -> float:
+            sizes = [_log_sum(logs - height * angles) for logs, angles in lines]
+            best = np.min(sizes, axis=0) - centre + 1e-12
+            return float(self.times @ np.minimum(best, 0.0))
+
+        return bound
+
+    def _points(self, c: float, share: float) -> _Points:
+        """The trapezoid points, the line shifted by this share of the largest shift: up (removal) or down (addition)."""
+        shift, (low, high) = self._shift(c), self._range(c)
+        count = int(np.ceil((high - low) / self._step(c, shift)).max()) + 1
+        step = (high - low) / (count - 1)
+        sign = 1 if self.removal else -1
+        places = (low[:, np.newaxis] + step[:, np.newaxis] * np.arange(count)) + (1j * sign * share) * shift[:, np.newaxis]
+        scale = self.scales[:, np.newaxis]
+        exponents = (2 * places - 1) / (2 * scale**2)
+        losses, slope = _log_ratio(self.rates[:, np.newaxis], exponents)
+        square = (places / scale) ** 2 / 2
+        weight = np.log(step / (self.scales * math.sqrt(2 * math.pi)))[:, np.newaxis]
+        power = c + 1 if self.removal else -c
+        logs = weight - square + power * losses
+        blur = 2 * ELEMENTARY * (1 + np.abs(losses)) + 8 * np.abs(exponents) * slope
+        roughness = 2 * ELEMENTARY + 6 * np.abs(square) + abs(power) * blur + 4 * np.abs(logs)
+        return _Points(logs=logs, losses=sign * losses, roughness=roughness)
+
+    def _shift(self, c: float) -> Floats:
+        """How far the line may be shifted: less than half the strip, and so that little cancels."""
+        variances = self.scales**2
+        shift = np.minimum(_SHIFT * self.scales, _STRIP / 2 * math.pi * variances)
+        if not self.removal:
+            # |b(x+iy)|^-c may exceed b(x)^-c by the factor cos(y/(2s^2))^-c, and up to twice the shift counts.
+            shift = np.minimum(shift, variances * min(1.4, math.sqrt(8 / c)))
+        return shift
+
+    def _step(self, c: float, shift: Floats) -> Floats:
+        """The trapezoid step: error at most (growth below + growth above)/(e^(2 pi shift/step) - 1) of M(c)."""
+        variances = self.scales**2
+        growth = 2 * shift**2 / variances
+        if not self.removal:
+            growth = growth - c * np.log(np.cos(shift / variances))
+        step: Floats = 2 * math.pi * shift / (_LOG_SMALL + 1 + growth)
+        return step
+
+    def _range(self, c: float) -> tuple[Floats, Floats]:
+        """Ends beyond which the integrand falls faster than a geometric series that starts below e^-42 of M(c) >= 1."""
+        scales, rates = self.scales, self.rates
+        cut = _LOG_SMALL + 2 * _SHIFT**2
+        if not self.removal:
+            # To the left b^-c <= (1-q)^-c, to the right of 1/2 it is at most 1.
+            low = -scales * np.sqrt(2 * (cut - c * np.log1p(-rates)))
+            for _ in range(_WIDENINGS_MAX):
+                _, slope = _log_ratio(rates, (2 * low - 1) / (2 * scales**2))
+                if (c * slope < -low / 2).all():
+                    return low, scales * math.sqrt(2 * cut) + 0.5
+                low = np.where(c * slope < -low / 2, low, 2 * low)
+            raise InternalError("the range of an integral could not be bounded")
+        # b <= 1 left of 1/2. To the right b <= 2 max(1-q, q e^((2x-1)/2s^2)); the logarithm's slope is below (c+1-x)/s^2.
+        bump = cut + c * (c + 1) / (2 * scales**2) + (c + 1) * np.minimum(0, np.log(2 * rates))
+        plain = scales * np.sqrt(2 * (cut + (c + 1) * math.log(2)))
+        high = np.maximum(c + 1 + scales * np.sqrt(2 * np.maximum(bump, 1)), plain)
+        return -scales * math.sqrt(2 * cut), high
+
+
+def weighted_sums(terms: Complexes, losses: Complexes, roughness: Floats, line: Line) -> tuple[Complexes, Floats]:
+    """For terms and losses of shape (releases, points), sum of terms e^(itL) at each height, and a bound on its rounding.
+
+    Shapes (releases, count). Heights are i h = (a B + b) h, so that all phases are products of few; Im L >= 0.
+    """
+    block = math.isqrt(line.count - 1) + 1
+    blocks = -(-line.count // block)
+    turn = 1j * line.step * losses
+    low, low_units = _powers(turn, block)
+    high, high_units = _powers(block * turn, blocks)
+    values = np.matmul(high * terms[:, np.newaxis, :], low.transpose(0, 2, 1)).reshape(len(terms), -1)[:, : line.count]
+    size = np.abs(terms)
+    fixed = (size * (roughness + low_units + high_units + terms.shape[1] + 8)).sum(axis=1)
+    turning = 6 * (size * np.abs(losses)).sum(axis=1)
+    return values, UNIT * (fixed[:, np.newaxis] + turning[:, np.newaxis] * line.heights)
+
+
+def _powers(turn: Complexes, count: int) -> tuple[Complexes, float]:
+    """e^(k turn) for k < count, shape (releases, count, points), and their relative error in units of u."""
+    if turn.size * count <= _BLOCK // 4:
+        return np.exp(turn[:, np.newaxis, :] * np.arange(count)[:, np.newaxis]), 2 * ELEMENTARY
+    once = np.exp(turn)[:, np.newaxis, :]
+    powers = np.cumprod(np.broadcast_to(once, (len(turn), count, turn.shape[1])), axis=1)
+    return np.concatenate([np.ones_like(once), powers[:, :-1]], axis=1), count * (2 * ELEMENTARY + 4)
+
+
+def _log_ratio(rate: Floats, exponents: Complexes | Floats) -> tuple[Complexes, Floats]:
+    """log(1 - q + q e^v) for every v with abs(Im v) < pi, and the size of its derivative, without overflow."""
+    rest, drift = np.log1p(-rate), np.log(rate) + exponents
+    # log(A + B) = log of the larger + log(1 + smaller/larger)
+    above = drift.real > rest
+    larger, smaller = np.where(above, drift, rest), np.where(above, rest, drift)
+    ratio = np.exp(smaller - larger)
+    logs = larger + np.log1p(ratio)
+    return logs, np.abs(np.exp(drift - logs))
+
+
+def _log_sum(logs: Floats) -> Floats:
+    """log of the sum of e^logs over the last axis."""
+    top = logs.max(axis=-1)
+    total: Floats = top + np.log(np.exp(logs - top[..., np.newaxis]).sum(axis=-1))
+    return total

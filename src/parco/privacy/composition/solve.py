@@ -1,0 +1,232 @@
+"""The interval in which epsilon lies, for a delta: a double finds the root, the certificate decides.
+
+The upper end is a number at which delta(eps) is proven to be at most delta, the lower end one at which it is proven to be
+at least delta. Which line, how many nodes and which method: whatever reaches the width asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from parco.errors import InternalError
+from parco.privacy.composition.contour import Aim, Moments, Profile, kappa_log, profile
+from parco.privacy.composition.lattice import lattice_profile
+from parco.privacy.composition.rounding import UNIT
+from parco.privacy.composition.smoothing import Smoothing, smoothed
+
+__all__ = ["Order", "Solved", "best_order", "enclose", "is_near", "solve", "solve_delta"]
+
+_SEARCH = 100
+# The line stands at this share of the best order less one: never above it.
+_POSITION = 0.8
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_LOG_C_MIN, _LOG_C_MAX, _STRIDE = math.log(1e-9), math.log(1e9), 1.5
+_NODES_PLAIN, _NODES_MAX = 1 << 14, 1 << 22
+_WIDENINGS = 50
+_ATTEMPTS = 5
+_SEPARATION = 30.0
+_SMALL = 1e-3
+
+
+@dataclass(frozen=True)
+class Order:
+    """One order of the pair: its moments, and the step of the lattice on which all its losses lie, if there is one."""
+
+    moments: Moments
+    lattice: Fraction | None = None
+
+
+def best_order(moments: Moments, log_delta: float, *, accuracy: float) -> tuple[float, float]:
+    """About the c > 0 (order less one) whose bound (log M(c) + log kappa(c) - log delta)/c is least, and that bound.
+
+    log M and log kappa are convex in c, so the bound has one valley. The bound is proven at the c returned, rounded up.
+    """
+
+    def bound(log_c: float) -> float:
+        c = math.exp(log_c)
+        value, error = moments.log_moment(c)
+        return (value + error + kappa_log(c) - log_delta + 32 * UNIT * (abs(value) + c + 1 - log_delta)) / c
+
+    log_c, least = _valley(bound, accuracy=accuracy)
+    return math.exp(log_c), least
+
+
+def _valley(value: Callable[[float], float], *, accuracy: float) -> tuple[float, float]:
+    """About where a function of log c with one valley is least, and its value there; golden sections."""
+    middle, at_middle = 0.0, value(0.0)
+    low, high = middle - _STRIDE, middle + _STRIDE
+    at_low, at_high = value(low), value(high)
+    while at_low < at_middle and low > _LOG_C_MIN:
+        high, middle, at_middle = middle, low, at_low
+        low = middle - _STRIDE
+        at_low = value(low)
+    while at_high < at_middle and high < _LOG_C_MAX:
+        low, middle, at_middle = middle, high, at_high
+        high = middle + _STRIDE
+        at_high = value(high)
+    while high - low > accuracy:
+        left = high - middle < middle - low
+        point = middle - (1 - _GOLDEN) * (middle - low) if left else middle + (1 - _GOLDEN) * (high - middle)
+        at_point = value(point)
+        if at_point < at_middle:
+            low, high = (low, middle) if left else (middle, high)
+            middle, at_middle = point, at_point
+        elif left:
+            low = point
+        else:
+            high = point
+    return middle, at_middle
+
+
+@dataclass(frozen=True)
+class Solved:
+    """lower <= eps(delta) <= upper, and the profile that proved it, where one was needed."""
+
+    lower: float
+    upper: float
+    profile: Profile | None = None
+
+
+def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ceiling: float = 0.0) -> Solved:
+    """For every composition, returns doubles with lower <= eps(delta) <= upper, proven.
+
+    upper - lower <= tolerance * max(upper, 0.001); or, where eps(delta) <= ceiling, just that (lower is then 0).
+    `log_deltas`: doubles at most and at least log delta. Raises InternalError where the tolerance is not reached.
+    """
+    bottom, top = order.moments.largest
+    near = tolerance * max(bottom, _SMALL) / 2
+    if top <= ceiling:
+        return Solved(0.0, ceiling)
+    if top < math.inf and _is_near_top(order.moments, near, log_deltas[1]):
+        return Solved(max(bottom - near, 0.0), top)
+    c_best, bound = best_order(order.moments, log_deltas[0], accuracy=0.05)
+    if bound <= ceiling:
+        return Solved(0.0, max(ceiling, 0.0))
+    bound = min(bound, top)
+    c = min(_POSITION * c_best, _c_limit(order, top, tolerance))
+    aim = Aim(log_deltas[0], max(bound - 4 / c, 0.0), min(max(tolerance * bound * c / 4, 1e-12), 1e-3))
+    for _ in range(_ATTEMPTS):
+        made = _profile(order, c, aim)
+        if made.log_delta_bounds(ceiling)[1] <= log_deltas[0]:
+            return Solved(0.0, ceiling, made)
+        found = enclose(made, log_deltas, top=top, start=bound)
+        if is_near(found, tolerance):
+            return found
+        slope = -made.log_delta(found.upper)[1]
+        share = max(min(tolerance * found.upper * slope / 8, aim.share / 8), 1e-15)
+        aim = Aim(log_deltas[0], 0.9 * min(found.lower, bound), share)
+    raise InternalError("the composition could not be computed to the tolerance asked for")
+
+
+def is_near(found: Solved, tolerance: float) -> bool:
+    """Whether the ends are as near to each other as the tolerance promises; below 0.001 the promise is absolute."""
+    return found.upper - found.lower <= tolerance * max(found.upper, _SMALL)
+
+
+def enclose(made: Profile, log_deltas: tuple[float, float], *, top: float, start: float) -> Solved:
+    """The proven ends that one profile gives, near enough or not; `start`: an epsilon not far from the root.
+
+    delta(eps) is 0 from `top` on.
+    """
+    root = _root(made, log_deltas[0], start, top)
+    below, above = made.log_delta_bounds(root)
+    slope = max(-made.log_delta(root)[1], 1e-300)
+    step_up = max(above - log_deltas[0], 0.0) / slope
+    step_down = max(log_deltas[1] - below, 0.0) / slope if below > -math.inf else 0.0
+    ups, downs = _ends(root, 1.01 * step_up, 1), _ends(root, 1.01 * step_down, -1)
+    upper = next((end for end in ups if made.log_delta_bounds(end)[1] <= log_deltas[0]), math.inf)
+    lower = next((end for end in downs if end <= 0 or made.log_delta_bounds(end)[0] >= log_deltas[1]), 0.0)
+    return Solved(max(lower, 0.0), min(upper, top), made)
+
+
+def solve_delta(order: Order, epsilon: float, tolerance: float) -> tuple[float, float]:
+    """For every composition and epsilon >= 0, returns doubles at most and at least log delta(eps), proven.
+
+    Their distance is at most the tolerance. Minus infinity twice where eps is at least the largest loss. Raises
+    InternalError where the tolerance is not reached.
+    """
+    if epsilon >= order.moments.largest[1]:
+        return -math.inf, -math.inf
+    c_best, bound = _best_at(order.moments, epsilon)
+    c = min(_POSITION * c_best, _c_limit(order, order.moments.largest[1], tolerance))
+    aim = Aim(bound - 4, epsilon, tolerance / 4)
+    for _ in range(_ATTEMPTS):
+        made = _profile(order, c, aim)
+        below, above = made.log_delta_bounds(epsilon)
+        if above - below <= tolerance:
+            return below, min(above, 0.0)
+        aim = Aim(made.log_delta(epsilon)[0] if below > -math.inf else aim.log_delta - 4, epsilon, aim.share / 8)
+    raise InternalError("the composition could not be computed to the tolerance asked for")
+
+
+def _best_at(moments: Moments, epsilon: float) -> tuple[float, float]:
+    """About the c > 0 at which log kappa(c) M(c) - c eps, which is convex in c, is least, and that value."""
+
+    def bound(log_c: float) -> float:
+        c = math.exp(log_c)
+        return moments.log_moment(c)[0] + kappa_log(c) - c * epsilon
+
+    log_c, value = _valley(bound, accuracy=0.05)
+    return math.exp(log_c), value
+
+
+def _is_near_top(moments: Moments, width: float, log_delta: float) -> bool:
+    """Whether delta(largest - width) is proven to be at least delta: P(L >= largest - width/2)(1 - e^(-width/2)) is."""
+    return moments.log_mass_near(width / 2) + math.log(-math.expm1(-width / 2)) - 1e-9 >= log_delta
+
+
+def _c_limit(order: Order, top: float, tolerance: float) -> float:
+    """Beyond this c nothing is gained: it tells apart what is nearer than the lattice, or than the tolerance."""
+    if order.lattice is not None:
+        return _SEPARATION / float(order.lattice)
+    return 1 / (tolerance * top) if top < math.inf else math.inf
+
+
+def _profile(order: Order, c: float, aim: Aim) -> Profile:
+    if order.lattice is not None:
+        made = lattice_profile(order.moments, c, aim, lattice=order.lattice, nodes_max=_NODES_MAX)
+        if made is not None:
+            return made
+    plain = profile(order.moments, c, aim, nodes_max=_NODES_PLAIN)
+    return plain if plain is not None else _smooth(order, c, aim)
+
+
+def _smooth(order: Order, c: float, aim: Aim) -> Profile:
+    # What smoothing adds and takes is about (m^2/8) a^2 c (c+1) of delta.
+    smoothing = Smoothing(min(math.sqrt(aim.share / (8 * c * (c + 1))), 0.02))
+    moments = Moments([*order.moments.families, smoothing])
+    made = profile(moments, c, aim, nodes_max=_NODES_MAX)
+    if made is None:
+        raise InternalError("the composition needs more nodes than memory should hold: ask for a larger tolerance")
+    return smoothed(made, smoothing, moments.envelope(c))
+
+
+def _ends(root: float, step: float, sign: int) -> Iterator[float]:
+    step = max(step, 4 * UNIT * root, 1e-300)
+    for _ in range(_WIDENINGS):
+        yield root + sign * step
+        step *= 2
+
+
+def _root(made: Profile, target: float, start: float, top: float) -> float:
+    """About the epsilon in [0, top] at which log delta is the target, by Newton's steps kept inside a bracket.
+
+    Where rounding hides the value, the bound from above tells on which side the root lies.
+    """
+    low, high, point = 0.0, top, start
+    for _ in range(_SEARCH):
+        value, slope = made.log_delta(point)
+        if value <= target and (value > -math.inf or made.log_delta_bounds(point)[1] <= target):
+            high = point
+        else:
+            low = point
+        following = point + (target - value) / slope if value > -math.inf and slope else math.inf
+        if not low < following < high:
+            following = (low + high) / 2 if high < math.inf else 2 * point + _SMALL
+        if abs(following - point) <= 4e-16 * point:
+            return following
+        point = following
+    return point
