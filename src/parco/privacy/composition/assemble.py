@@ -15,7 +15,9 @@ from parco.errors import RequestError
 from parco.privacy.composition.contour import Moments
 from parco.privacy.composition.families import BoundedRange, Family, Floats, GaussianSum, Laplace
 from parco.privacy.composition.finite import FiniteLosses
+from parco.privacy.composition.precise import precise_profile
 from parco.privacy.composition.sampled import SampledGaussian
+from parco.privacy.composition.sampled_interval import SampledInterval
 from parco.privacy.composition.solve import Order
 from parco.privacy.facts import (
     Approximate,
@@ -51,10 +53,14 @@ def order_of(releases: Sequence[ScheduledRelease], *, removal: bool) -> Order:
         _check_range(facts, rate)
     families = [
         family
-        for build in (_gaussians, _intervals, _sampled_gaussians, _finite)
+        for build in (_gaussians, _intervals, _sampled_gaussians, _sampled_intervals, _finite)
         for family in build(counts, removal=removal)
     ]
-    return Order(Moments(families), lattice=_lattice(counts))
+    return Order(
+        Moments(families),
+        lattice=_lattice(counts),
+        precise=lambda rough: precise_profile(rough, counts, removal=removal),
+    )
 
 
 def _gaussians(counts: Counter[tuple[Facts, Fraction]], *, removal: bool) -> Iterable[Family]:
@@ -84,6 +90,13 @@ def _sampled_gaussians(counts: Counter[tuple[Facts, Fraction]], *, removal: bool
     if found:
         rates, scales = (_floats(pair[place] for pair in found) for place in (0, 1))
         yield SampledGaussian(rates, scales, _floats(found.values()), removal)
+
+
+def _sampled_intervals(counts: Counter[tuple[Facts, Fraction]], *, removal: bool) -> Iterable[Family]:
+    for (facts, rate), times in counts.items():
+        if isinstance(facts, LaplaceFacts | Exponential) and rate != 1:
+            atoms = isinstance(facts, LaplaceFacts)
+            yield SampledInterval(float(facts.epsilon), float(rate), float(times), atoms, removal)
 
 
 def _finite(counts: Counter[tuple[Facts, Fraction]], *, removal: bool) -> Iterable[Family]:

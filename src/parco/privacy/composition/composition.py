@@ -13,6 +13,7 @@ from parco.errors import AdaptiveHistoryError, RequestError
 from parco.measure import Exactable, exact
 from parco.privacy import gaussian
 from parco.privacy.composition.assemble import Certain, certain_part, order_of
+from parco.privacy.composition.contour import Profile
 from parco.privacy.composition.rounding import log_interval
 from parco.privacy.composition.solve import Solved, enclose, is_near, solve, solve_delta
 from parco.privacy.facts import Gaussian
@@ -116,10 +117,8 @@ class Composition:
         for removal, found in self.solved.items():
             if found.profile is None:
                 return {}
-            made = found.profile
-            for family in order_of([release], removal=removal).moments.families:
-                made = made.with_more(family)
-            extended[removal] = Solved(found.lower, found.upper, made)
+            [family] = order_of([release], removal=removal).moments.families
+            extended[removal] = replace(found, profile=found.profile.with_more(family))
         return extended
 
     def _orders(self) -> tuple[bool, ...]:
@@ -143,10 +142,11 @@ class Composition:
             made = before.profile
             if ceiling > 0 and made.log_delta_bounds(ceiling)[1] <= log_deltas[0]:
                 return Solved(0.0, ceiling, made)
-            found = enclose(made, log_deltas, top=math.inf, start=before.upper)
-            if is_near(found, self.tolerance):
-                self.solved[removal] = found
-                return found
+            if isinstance(made, Profile):
+                found = enclose(made, log_deltas, top=math.inf, start=before.upper)
+                if is_near(found, self.tolerance):
+                    self.solved[removal] = replace(found, profile=made)
+                    return found
         order = order_of(self.schedule.releases, removal=removal)
         self.solved[removal] = solve(order, log_deltas, self.tolerance, ceiling=ceiling)
         return self.solved[removal]

@@ -18,9 +18,8 @@ import numpy as np
 from parco.privacy.composition.families import Complexes, Family, Floats, Line
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
-__all__ = ["Aim", "Moments", "Profile", "aliases_of", "kappa_log", "less", "period", "profile", "rounding"]
+__all__ = ["Aim", "Chernoff", "Moments", "Profile", "aliases_of", "kappa_log", "less", "log_chernoff", "period", "profile", "rounding"]
 
-_NODES_MAX = 1 << 22
 _GROWTH = 1.15
 # Multiples of c at which aliases are bounded.
 _HIGHER = (1.25, 1.6, 2.5, 5.0)
@@ -67,6 +66,24 @@ class Moments:
 def kappa_log(c: float) -> float:
     """log of c^c/(1+c)^(1+c): delta(eps) <= kappa(c) M(c) e^(-c eps) for every c > 0."""
     return c * math.log(c) - (c + 1) * math.log1p(c)
+
+
+@dataclass(frozen=True)
+class Chernoff:
+    """The bound delta(eps) <= kappa(c) M(c) e^(-c eps) at one c > 0: all that is needed of the lesser order of a pair."""
+
+    c: float
+    log_bound: float
+
+    def log_delta_bounds(self, epsilon: float) -> tuple[float, float]:
+        """Minus infinity, and at least log delta(eps)."""
+        above = self.log_bound - self.c * epsilon
+        return -math.inf, above + 4 * UNIT * (abs(self.log_bound) + self.c * epsilon)
+
+    def with_more(self, family: Family) -> Chernoff:
+        """The bound of the composition with one family more."""
+        value, error = family.log_moment(self.c)
+        return replace(self, log_bound=self.log_bound + value + error + 2 * UNIT * abs(self.log_bound + value))
 
 
 @dataclass(frozen=True)
@@ -187,8 +204,11 @@ class Aim:
     share: float
 
 
-def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int = _NODES_MAX) -> Profile | None:
-    """The profile by a line at c > 0 that reaches the aim, or None when it would need more than `nodes_max` nodes."""
+def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int, height: float = 0.0) -> Profile | None:
+    """The profile by a line at c > 0 that reaches the aim, or None when it would need more than `nodes_max` nodes.
+
+    The line goes up to `height` at least.
+    """
     log_share = aim.log_delta + math.log(aim.share / 4)
     aliases = aliases_of(moments, c)
     step = 2 * math.pi / period(c, aim.epsilon, aliases, log_share)
@@ -196,8 +216,9 @@ def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int = _NODES_MAX
     log_scale = moment - c * aim.epsilon + math.log(step / (2 * math.pi))
     envelope = moments.envelope(c)
     count = _count(step, log_share - log_scale, envelope, nodes_max)
-    if count is None:
+    if count is None or height > step * nodes_max:
         return None
+    count = max(count, math.ceil(height / step) + 2)
     line = Line(c=c, step=step, count=count)
     ratios, bounds = moments.log_ratios(line)
     nodes = line.nodes
@@ -219,10 +240,10 @@ def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int = _NODES_MAX
 
 def aliases_of(moments: Moments, c: float) -> tuple[tuple[float, float], ...]:
     """(c', log kappa(c') M(c')) for several c' > c, from above."""
-    return tuple((factor * c, _log_chernoff(moments, factor * c)) for factor in _HIGHER)
+    return tuple((factor * c, log_chernoff(moments, factor * c)) for factor in _HIGHER)
 
 
-def _log_chernoff(moments: Moments, c: float) -> float:
+def log_chernoff(moments: Moments, c: float) -> float:
     """log kappa(c) M(c), from above."""
     value, error = moments.log_moment(c)
     return value + error + kappa_log(c) + 16 * ELEMENTARY * UNIT * (c + 1)

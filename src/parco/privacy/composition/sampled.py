@@ -57,6 +57,7 @@ class SampledGaussian:
     scales: Floats
     times: Floats
     removal: bool
+    log_small: float = _LOG_SMALL
 
     @property
     def releases(self) -> float:
@@ -89,7 +90,7 @@ class SampledGaussian:
         sums = terms.sum(axis=1)
         logs = top + np.log(sums)
         rounding = (terms * points.roughness).sum(axis=1) / sums + 2 * ELEMENTARY + np.abs(top) + np.abs(logs)
-        error = UNIT * rounding + 4 * math.exp(-_LOG_SMALL)
+        error = UNIT * rounding + 4 * math.exp(-self.log_small)
         total = float(self.times @ logs)
         return total, float(self.times @ error) + UNIT * len(logs) * float(self.times @ np.abs(logs))
 
@@ -104,7 +105,7 @@ class SampledGaussian:
             values, bounds = weighted_sums(terms[part], points.losses[part], points.roughness[part], line)
             # At height 0 the sum is M(c) itself, by the same points.
             centre = values[:, :1].real
-            logs, bounds = log_error(values / centre, 2 * bounds / centre + 8 * math.exp(-_LOG_SMALL))
+            logs, bounds = log_error(values / centre, 2 * bounds / centre + 8 * math.exp(-self.log_small))
             times = self.times[part]
             total += times @ logs
             error += times @ bounds + UNIT * len(times) * (times @ np.abs(logs))
@@ -130,9 +131,7 @@ class SampledGaussian:
 
     def _points(self, c: float, share: float) -> _Points:
         """The trapezoid points, the line shifted by this share of the largest shift: up (removal) or down (addition)."""
-        shift, (low, high) = self._shift(c), self._range(c)
-        count = int(np.ceil((high - low) / self._step(c, shift)).max()) + 1
-        step = (high - low) / (count - 1)
+        low, step, count, shift = self._grid(c)
         sign = 1 if self.removal else -1
         places = (low[:, np.newaxis] + step[:, np.newaxis] * np.arange(count)) + (1j * sign * share) * shift[:, np.newaxis]
         scale = self.scales[:, np.newaxis]
@@ -145,6 +144,16 @@ class SampledGaussian:
         blur = 2 * ELEMENTARY * (1 + np.abs(losses)) + 8 * np.abs(exponents) * slope
         roughness = 2 * ELEMENTARY + 6 * np.abs(square) + abs(power) * blur + 4 * np.abs(logs)
         return _Points(logs=logs, losses=sign * losses, roughness=roughness)
+
+    def grid(self, c: float) -> tuple[float, float, int, float]:
+        """First point, step, count and shift of the trapezoid rule at c, of the first release."""
+        low, step, count, shift = self._grid(c)
+        return float(low[0]), float(step[0]), count, float(shift[0])
+
+    def _grid(self, c: float) -> tuple[Floats, Floats, int, Floats]:
+        shift, (low, high) = self._shift(c), self._range(c)
+        count = int(np.ceil((high - low) / self._step(c, shift)).max()) + 1
+        return low, (high - low) / (count - 1), count, shift
 
     def _shift(self, c: float) -> Floats:
         """How far the line may be shifted: less than half the strip, and so that little cancels."""
@@ -161,13 +170,13 @@ class SampledGaussian:
         growth = 2 * shift**2 / variances
         if not self.removal:
             growth = growth - c * np.log(np.cos(shift / variances))
-        step: Floats = 2 * math.pi * shift / (_LOG_SMALL + 1 + growth)
+        step: Floats = 2 * math.pi * shift / (self.log_small + 1 + growth)
         return step
 
     def _range(self, c: float) -> tuple[Floats, Floats]:
         """Ends beyond which the integrand falls faster than a geometric series that starts below e^-42 of M(c) >= 1."""
         scales, rates = self.scales, self.rates
-        cut = _LOG_SMALL + 2 * _SHIFT**2
+        cut = self.log_small + 2 * _SHIFT**2
         if not self.removal:
             # To the left b^-c <= (1-q)^-c, to the right of 1/2 it is at most 1.
             low = -scales * np.sqrt(2 * (cut - c * np.log1p(-rates)))

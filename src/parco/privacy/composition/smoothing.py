@@ -90,13 +90,20 @@ class Smoothing:
 
     def envelope(self, c: float) -> Callable[[float], float]:
         """m log(cosh(ac)/(at)) - log M(c) + cs: |sinh(a(c+it))| <= cosh(ac)."""
-        centre = float(self._log_sinhc(np.array([complex(c)])).real[0])
-        top = _UNIFORMS * math.log(math.cosh(self.half_width * c) / self.half_width) - centre + 1e-12
+        top = self._log_top(c)
 
         def bound(height: float) -> float:
             return min(top - _UNIFORMS * math.log(height), 0.0)
 
         return bound
+
+    def height(self, c: float) -> float:
+        """From here on the envelope falls."""
+        return math.exp(self._log_top(c) / _UNIFORMS) * (1 + 1e-9)
+
+    def _log_top(self, c: float) -> float:
+        centre = float(self._log_sinhc(np.array([complex(c)])).real[0])
+        return _UNIFORMS * math.log(math.cosh(self.half_width * c) / self.half_width) - centre + 1e-12
 
     def _log_sinhc(self, nodes: Complexes) -> Complexes:
         scaled = self.half_width * nodes
@@ -142,7 +149,7 @@ def smoothed(profile: Profile, smoothing: Smoothing, envelope: Callable[[float],
     """
     line = profile.line
     last = line.step * (line.count - 1)
-    if smoothing.envelope(line.c)(last) == 0:
+    if last < smoothing.height(line.c):
         raise InternalError("a line ends before smoothing makes it fall")
     largest = 2 * math.cosh(2 * smoothing.reach * line.c)
     window, errors = _window(profile.values, profile.errors, line, smoothing)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from parco.errors import InternalError
-from parco.privacy.composition.contour import Aim, Moments, Profile, kappa_log, profile
+from parco.privacy.composition.contour import Aim, Chernoff, Moments, Profile, kappa_log, log_chernoff, profile
 from parco.privacy.composition.lattice import lattice_profile
+from parco.privacy.composition.precise import PreciseProfile
 from parco.privacy.composition.rounding import UNIT
 from parco.privacy.composition.smoothing import Smoothing, smoothed
 
@@ -31,12 +32,19 @@ _SEPARATION = 30.0
 _SMALL = 1e-3
 
 
+AnyProfile = Profile | PreciseProfile
+
+
 @dataclass(frozen=True)
 class Order:
-    """One order of the pair: its moments, and the step of the lattice on which all its losses lie, if there is one."""
+    """One order of the pair: its moments, and the step of the lattice on which all its losses lie, if there is one.
+
+    `precise` makes the same profile in balls, or None where it cannot.
+    """
 
     moments: Moments
     lattice: Fraction | None = None
+    precise: Callable[[Profile], PreciseProfile | None] = lambda _: None
 
 
 def best_order(moments: Moments, log_delta: float, *, accuracy: float) -> tuple[float, float]:
@@ -83,11 +91,11 @@ def _valley(value: Callable[[float], float], *, accuracy: float) -> tuple[float,
 
 @dataclass(frozen=True)
 class Solved:
-    """lower <= eps(delta) <= upper, and the profile that proved it, where one was needed."""
+    """lower <= eps(delta) <= upper, and what proved it, where something was computed for it."""
 
     lower: float
     upper: float
-    profile: Profile | None = None
+    profile: Profile | Chernoff | None = None
 
 
 def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ceiling: float = 0.0) -> Solved:
@@ -104,21 +112,30 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
         return Solved(max(bottom - near, 0.0), top)
     c_best, bound = best_order(order.moments, log_deltas[0], accuracy=0.05)
     if bound <= ceiling:
-        return Solved(0.0, max(ceiling, 0.0))
+        return Solved(0.0, ceiling, Chernoff(c_best, log_chernoff(order.moments, c_best)))
     bound = min(bound, top)
     c = min(_POSITION * c_best, _c_limit(order, top, tolerance))
     aim = Aim(log_deltas[0], max(bound - 4 / c, 0.0), min(max(tolerance * bound * c / 4, 1e-12), 1e-3))
-    for _ in range(_ATTEMPTS):
-        made = _profile(order, c, aim)
-        if made.log_delta_bounds(ceiling)[1] <= log_deltas[0]:
-            return Solved(0.0, ceiling, made)
-        found = enclose(made, log_deltas, top=top, start=bound)
-        if is_near(found, tolerance):
-            return found
+    for attempt in range(_ATTEMPTS):
+        rough = _profile(order, c, aim)
+        for made in _sharper(order, rough, precise=attempt > 0):
+            if made.log_delta_bounds(ceiling)[1] <= log_deltas[0]:
+                return Solved(0.0, ceiling, rough)
+            found = enclose(made, log_deltas, top=top, start=bound)
+            if is_near(found, tolerance):
+                return Solved(found.lower, found.upper, rough)
         slope = -made.log_delta(found.upper)[1]
         share = max(min(tolerance * found.upper * slope / 8, aim.share / 8), 1e-15)
         aim = Aim(log_deltas[0], 0.9 * min(found.lower, bound), share)
     raise InternalError("the composition could not be computed to the tolerance asked for")
+
+
+def _sharper(order: Order, rough: Profile, *, precise: bool) -> Iterator[AnyProfile]:
+    """The profile in doubles, then, if asked for, the same in balls where there is one."""
+    yield rough
+    made = order.precise(rough) if precise else None
+    if made is not None:
+        yield made
 
 
 def is_near(found: Solved, tolerance: float) -> bool:
@@ -126,7 +143,7 @@ def is_near(found: Solved, tolerance: float) -> bool:
     return found.upper - found.lower <= tolerance * max(found.upper, _SMALL)
 
 
-def enclose(made: Profile, log_deltas: tuple[float, float], *, top: float, start: float) -> Solved:
+def enclose(made: AnyProfile, log_deltas: tuple[float, float], *, top: float, start: float) -> Solved:
     """The proven ends that one profile gives, near enough or not; `start`: an epsilon not far from the root.
 
     delta(eps) is 0 from `top` on.
@@ -139,7 +156,7 @@ def enclose(made: Profile, log_deltas: tuple[float, float], *, top: float, start
     ups, downs = _ends(root, 1.01 * step_up, 1), _ends(root, 1.01 * step_down, -1)
     upper = next((end for end in ups if made.log_delta_bounds(end)[1] <= log_deltas[0]), math.inf)
     lower = next((end for end in downs if end <= 0 or made.log_delta_bounds(end)[0] >= log_deltas[1]), 0.0)
-    return Solved(max(lower, 0.0), min(upper, top), made)
+    return Solved(max(lower, 0.0), min(upper, top))
 
 
 def solve_delta(order: Order, epsilon: float, tolerance: float) -> tuple[float, float]:
@@ -153,11 +170,11 @@ def solve_delta(order: Order, epsilon: float, tolerance: float) -> tuple[float, 
     c_best, bound = _best_at(order.moments, epsilon)
     c = min(_POSITION * c_best, _c_limit(order, order.moments.largest[1], tolerance))
     aim = Aim(bound - 4, epsilon, tolerance / 4)
-    for _ in range(_ATTEMPTS):
-        made = _profile(order, c, aim)
-        below, above = made.log_delta_bounds(epsilon)
-        if above - below <= tolerance:
-            return below, min(above, 0.0)
+    for attempt in range(_ATTEMPTS):
+        for made in _sharper(order, _profile(order, c, aim), precise=attempt > 0):
+            below, above = made.log_delta_bounds(epsilon)
+            if above - below <= tolerance:
+                return below, min(above, 0.0)
         aim = Aim(made.log_delta(epsilon)[0] if below > -math.inf else aim.log_delta - 4, epsilon, aim.share / 8)
     raise InternalError("the composition could not be computed to the tolerance asked for")
 
@@ -198,7 +215,7 @@ def _smooth(order: Order, c: float, aim: Aim) -> Profile:
     # What smoothing adds and takes is about (m^2/8) a^2 c (c+1) of delta.
     smoothing = Smoothing(min(math.sqrt(aim.share / (8 * c * (c + 1))), 0.02))
     moments = Moments([*order.moments.families, smoothing])
-    made = profile(moments, c, aim, nodes_max=_NODES_MAX)
+    made = profile(moments, c, aim, nodes_max=_NODES_MAX, height=smoothing.height(c))
     if made is None:
         raise InternalError("the composition needs more nodes than memory should hold: ask for a larger tolerance")
     return smoothed(made, smoothing, moments.envelope(c))
@@ -211,7 +228,7 @@ def _ends(root: float, step: float, sign: int) -> Iterator[float]:
         step *= 2
 
 
-def _root(made: Profile, target: float, start: float, top: float) -> float:
+def _root(made: AnyProfile, target: float, start: float, top: float) -> float:
     """About the epsilon in [0, top] at which log delta is the target, by Newton's steps kept inside a bracket.
 
     Where rounding hides the value, the bound from above tells on which side the root lies.
