@@ -15,7 +15,7 @@ import altair as alt
 import vl_convert
 
 from parco.measure import significant_text
-from parco.reports.example import Average, Bounds
+from parco.reports.example import AVERAGED_SCALE, DELTA, Average, Bounds
 
 __all__ = ["averages_svg", "composition_svg"]
 
@@ -25,6 +25,7 @@ _COLOURS = {"plain": "#222222", "valid": "#c44e00", "tight": "#0072b2", "charge"
 _DASHES = {"plain": [1, 0], "valid": [5, 3], "tight": [1, 0], "charge": [1, 0]}
 _COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _MARKED = (1, 10, 100, 1000)
+_EPSILON = f"ε at δ = {float(DELTA):g}".replace("e-0", "e-")
 _VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 
 Row = dict[str, Any]
@@ -34,7 +35,7 @@ def composition_svg(rows: Sequence[Bounds]) -> str:
     """For every list of bounds, returns epsilon over the number of releases, two curves for each scale, as SVG."""
     most = max(row.releases for row in rows)
     ticks = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200)
-    panel = _Panel("k, number of releases", "ε at δ = 1e-6", (0.1, 300), ticks)
+    panel = _Panel("k, number of releases", _EPSILON, (0.1, 300), ticks)
     curves = [_epsilons(row) for row in rows if _is_drawn(row.releases, most)]
     ends = [_epsilons(row) for row in rows if row.releases == most]
     layers = [
@@ -59,7 +60,7 @@ def averages_svg(rows: Sequence[Average]) -> str:
     marked = [row for row in curves if row["x"] in _MARKED]
     error = _Panel("r, number of answers", "standard deviation of the mean", (0.2, 10), (0.2, 0.5, 1, 2, 5, 10))
     ticks = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
-    cost = _Panel("r, number of answers", "cost of all r answers: μ², and ε at δ = 1e-6", (0.01, 50), ticks)
+    cost = _Panel("r, number of answers", f"cost of all r answers: μ², and {_EPSILON}", (0.01, 50), ticks)
     errors = [
         error.line(curves, "deviation", "plain"),
         error.points(marked, "deviation", "plain"),
@@ -80,7 +81,8 @@ def averages_svg(rows: Sequence[Average]) -> str:
     return _svg(
         alt.hconcat(*panels, spacing=64),
         title="The mean of r answers to one question: what it gains, what it costs",
-        subtitle="Sensitivity 1, fresh noise of standard deviation 8 in each answer, r fixed in advance; logarithmic axes",
+        subtitle=f"Sensitivity 1, fresh noise of standard deviation {AVERAGED_SCALE} in each, r fixed in advance; "
+        "logarithmic axes",
     )
 
 
@@ -127,11 +129,9 @@ class _Panel:
 
 
 def _svg(chart: alt.TopLevelMixin, *, title: str, subtitle: str) -> str:
-    titled = chart.properties(
-        title=alt.TitleParams(title, subtitle=subtitle, anchor="start"), description=f"{title}. {subtitle}."
-    )
     configured = (
-        titled.configure(font=_FONT, background="white", padding=14)
+        chart.properties(title=alt.TitleParams(title, subtitle=subtitle, anchor="start"))
+        .configure(font=_FONT, background="white", padding=14)
         .configure_view(stroke=None)
         .configure_title(fontSize=16, subtitleFontSize=13, subtitleColor=_QUIET, offset=26)
         .configure_axis(
