@@ -133,7 +133,7 @@ def _svg(chart: alt.TopLevelMixin, *, title: str, subtitle: str) -> str:
         chart.properties(title=alt.TitleParams(title, subtitle=subtitle, anchor="start"))
         .configure(font=_FONT, background="white", padding=14)
         .configure_view(stroke=None)
-        .configure_title(fontSize=16, subtitleFontSize=13, subtitleColor=_QUIET, offset=26)
+        .configure_title(fontSize=16, subtitleFontSize=13, subtitleColor=_QUIET, offset=20)
         .configure_axis(
             gridColor=_GRID,
             domainColor=_QUIET,
