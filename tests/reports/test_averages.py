@@ -18,12 +18,12 @@ from tests.noise import oracle as law_oracle
 
 SCALE = Fraction(8)
 COUNTS = (1, 10, 100, 1000)
-# The simulation: 100,000 draws, in means of 1, 10, 100 and 1000 of them. Means of noise are normal as nearly as can be
+# The simulation: 50,000 draws, in means of 1, 10, 100 and 1000 of them. Means of noise are normal as nearly as can be
 # seen, so that their sum of squares over the variance is chi-square; both sides together, and all four counts, are
-# tested at level 1e-6 in all. One scale off by three per cent moves the sum of 100,000 squares by 13 of its standard
+# tested at level 1e-6 in all. One scale off by three per cent moves the sum of 50,000 squares by 9 of its standard
 # deviations (the limit is about 5); one per cent needs more draws than fit here, and is caught on the words of a draw
 # (tests/noise/test_draw.py).
-DRAWS = 100_000
+DRAWS = 50_000
 LEVEL = 1e-6 / (2 * len(COUNTS))
 
 

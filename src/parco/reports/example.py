@@ -116,7 +116,7 @@ def witnesses() -> list[Witness]:
 
 
 def composition(most: int = RELEASES_MAX, *, progress: Callable[[int, int], object] | None = None) -> list[Bounds]:
-    """The bounds for 1 to `most` releases at each scale of the example, scale by scale.
+    """For every most >= 1, returns the bounds for 1 to `most` releases at each scale of the example, scale by scale.
 
     `progress` is told how many rows are done, and of how many.
     """
