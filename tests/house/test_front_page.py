@@ -43,7 +43,7 @@ PUBLIC = [
 ]
 
 IMPORT_SECONDS = 0.3
-HEAVY = ("duckdb", "pyarrow", "sqlalchemy", "sqlglot", "rich", "typer", "numpy", "scipy", "pandas")
+HEAVY = ("duckdb", "pyarrow", "sqlalchemy", "sqlglot", "rich", "typer", "numpy", "scipy", "pandas", "altair")
 
 
 def test_the_public_names_are_these() -> None:

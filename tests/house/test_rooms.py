@@ -42,6 +42,8 @@ def test_the_rooms_are_in_order(copy: Path) -> None:
         ("ledger/accounts.py", "sqlalchemy"),
         ("cli/show.py", "parco"),
         ("session/session.py", "parco.cli.show"),
+        ("session/session.py", "parco.reports.figures"),
+        ("reports/figures.py", "parco.testing"),
     ],
 )
 def test_a_bad_import_is_found(copy: Path, module: str, bad: str) -> None:

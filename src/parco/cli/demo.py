@@ -68,6 +68,7 @@ def run_demo(console: Console, folder: Path) -> None:
     if not in_all.repeat:
         console.print("\nRun it again: everything is then answered from the ledger, at no cost.")
     console.print(f"Contract, data and ledger are in {folder}; parco history shows what was done.")
+    console.print("What repeated releases cost, as tables and pictures: parco figures --out figures")
 
 
 def _prepare(console: Console, folder: Path) -> Contract:
