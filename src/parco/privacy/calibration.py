@@ -99,10 +99,10 @@ def runs_within(schedule: Schedule, *, epsilon: Exactable, delta: Exactable) -> 
     return enough
 
 
-def _gaussian(schedule: Schedule, total: Fraction, epsilon: Fraction, delta: Fraction) -> Calibration:
+def _gaussian(schedule: Schedule, total: Interval, epsilon: Fraction, delta: Fraction) -> Calibration:
     """factor^2 = total mu squared / the largest mu squared that meets the target: no search over compositions."""
     with precision(_BITS):
-        root = upper(ball(total / gaussian.mu_squared_lower(epsilon, delta)).sqrt())
+        root = upper(ball(total.upper / gaussian.mu_squared_lower(epsilon, delta)).sqrt())
     return _calibration(schedule, root, lambda composition: composition.epsilon(delta))
 
 

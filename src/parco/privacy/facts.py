@@ -7,6 +7,7 @@ Source: docs/mathematics.md, "Costs" and "Pairs".
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -39,6 +40,16 @@ class Facts(ABC):
     attained: ClassVar[bool] = True
     """Whether a mechanism of this kind loses all that the pair says: else a composition is valid, not tight."""
 
+    @property
+    @abstractmethod
+    def size(self) -> float:
+        """How large the loss is, for a first look: D/s, or epsilon, as the nearest double."""
+
+    @property
+    @abstractmethod
+    def key(self) -> tuple[object, ...]:
+        """Equal for equal mechanisms of a kind, and quick to hash: whole numbers (a fraction's own hash is slow)."""
+
     @classmethod
     @abstractmethod
     def read(cls, record: Mapping[str, object]) -> Self:
@@ -66,6 +77,16 @@ class _Additive(Facts):
     def __post_init__(self) -> None:
         if self.sensitivity <= 0 or self.scale <= 0:
             raise RequestError(f"{self.tag}: sensitivity and scale are positive numbers")
+
+    @property
+    def size(self) -> float:
+        """sensitivity/scale."""
+        return _ratio(self.sensitivity, self.scale)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Numerators and denominators."""
+        return self.sensitivity.numerator, self.sensitivity.denominator, self.scale.numerator, self.scale.denominator
 
     @classmethod
     def read(cls, record: Mapping[str, object]) -> Self:
@@ -115,6 +136,16 @@ class _Pure(Facts):
     def __post_init__(self) -> None:
         if self.epsilon <= 0:
             raise RequestError(f"{self.tag}: epsilon is a positive number")
+
+    @property
+    def size(self) -> float:
+        """epsilon."""
+        return _ratio(self.epsilon, Fraction(1))
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Numerator and denominator."""
+        return self.epsilon.numerator, self.epsilon.denominator
 
     @classmethod
     def read(cls, record: Mapping[str, object]) -> Self:
@@ -174,6 +205,16 @@ class Approximate(Facts):
         if self.epsilon < 0 or not 0 < self.delta < 1:
             raise RequestError("approximate: epsilon is not negative, and delta lies strictly between 0 and 1")
 
+    @property
+    def size(self) -> float:
+        """epsilon."""
+        return _ratio(self.epsilon, Fraction(1))
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Numerators and denominators."""
+        return self.epsilon.numerator, self.epsilon.denominator, self.delta.numerator, self.delta.denominator
+
     @classmethod
     def read(cls, record: Mapping[str, object]) -> Self:
         """From `epsilon` and `delta`."""
@@ -204,6 +245,16 @@ class PrivacyProfile(Facts):
             raise RequestError(f"profile: 1 to {_POINTS_MAX:,} points, their epsilons not negative and rising")
         if not all(0 <= point[1] < 1 for point in self.points):
             raise RequestError("profile: each delta is at least 0 and below 1")
+
+    @property
+    def size(self) -> float:
+        """The largest epsilon."""
+        return _ratio(self.points[-1][0], Fraction(1))
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The points."""
+        return self.points
 
     @classmethod
     def read(cls, record: Mapping[str, object]) -> Self:
@@ -240,6 +291,14 @@ def facts_of(tag: object, record: Mapping[str, object]) -> Facts:
     if not isinstance(tag, str) or tag not in _KINDS:
         raise RequestError(f"mechanism: one of {', '.join(_KINDS)}, not {tag!r}")
     return _KINDS[tag].read(record)
+
+
+def _ratio(top: Fraction, bottom: Fraction) -> float:
+    """The nearest double of top/bottom, infinite where it is too large; division of whole numbers rounds correctly."""
+    try:
+        return top.numerator * bottom.denominator / (top.denominator * bottom.numerator)
+    except OverflowError:
+        return math.inf
 
 
 def _check_keys(tag: str, record: Mapping[str, object], keys: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -32,80 +32,79 @@ from parco.privacy.facts import (
 from parco.privacy.facts import Laplace as LaplaceFacts
 from parco.privacy.schedule import ScheduledRelease
 
-__all__ = ["Certain", "certain_part", "order_of"]
+__all__ = ["Certain", "certain_part", "grouped", "order_of"]
 
 _BITS = 128
 # What a release may be, so that doubles neither overflow nor vanish on the way.
-_SMALLEST, _LARGEST = Fraction(1, 10**9), Fraction(10**6)
+_SMALLEST, _LARGEST = 1e-9, 1e6
 _RATE_SMALLEST = Fraction(1, 10**9)
 _LATTICE_CELLS_MAX = 1 << 22
 
 
-def order_of(releases: Sequence[ScheduledRelease], *, removal: bool) -> Order:
-    """For every sequence of releases, returns one order of the pair without its infinite losses, or raises RequestError.
-
-    `removal`: P is the law with the unit. Mechanisms outside 10^-9 <= D/s <= 10^6 (and epsilon alike) are refused.
-    """
-    counts: Counter[tuple[Facts, Fraction]] = Counter()
+def grouped(releases: Sequence[ScheduledRelease]) -> tuple[ScheduledRelease, ...]:
+    """Equal releases made one, their times added."""
+    found: dict[tuple[object, ...], ScheduledRelease] = {}
+    times: Counter[tuple[object, ...]] = Counter()
     for release in releases:
-        counts[release.facts, release.rate] += release.times
-    for facts, rate in counts:
-        _check_range(facts, rate)
-    families = [
-        family
-        for build in (_gaussians, _intervals, _sampled_gaussians, _sampled_intervals, _finite)
-        for family in build(counts, removal=removal)
-    ]
-    return Order(
-        Moments(families),
-        lattice=_lattice(counts),
-        precise=lambda rough: precise_profile(rough, counts, removal=removal),
+        rate = release.rate
+        key = (type(release.facts), rate.numerator, rate.denominator, *release.facts.key)
+        found.setdefault(key, release)
+        times[key] += release.times
+    return tuple(
+        release if release.times == times[key] else replace(release, times=times[key]) for key, release in found.items()
     )
 
 
-def _gaussians(counts: Counter[tuple[Facts, Fraction]], *, removal: bool) -> Iterable[Family]:
-    del removal
-    found = [(facts, times) for (facts, rate), times in counts.items() if isinstance(facts, Gaussian) and rate == 1]
+def order_of(groups: Sequence[ScheduledRelease], *, removal: bool) -> Order:
+    """For every sequence of different releases, returns one order of the pair without its infinite losses, or RequestError.
+
+    `removal`: P is the law with the unit. D/s and epsilon outside 10^-9 to 10^6, and rates below 10^-9, are refused.
+    """
+    for release in groups:
+        _check_range(release)
+    plain = [release for release in groups if release.rate == 1]
+    sampled = [release for release in groups if release.rate != 1]
+    families = [*_gaussians(plain), *_intervals(plain), *_sampled(sampled, removal=removal)]
+    families += _finite(groups, removal=removal)
+    return Order(
+        Moments(families),
+        lattice=_lattice(groups),
+        precise=lambda rough: precise_profile(rough, groups, removal=removal),
+    )
+
+
+def _gaussians(plain: Sequence[ScheduledRelease]) -> Iterable[Family]:
+    found = [release for release in plain if isinstance(release.facts, Gaussian)]
     if found:
-        total = sum((facts.mu_squared * times for facts, times in found), Fraction(0))
-        yield GaussianSum(float(total), float(sum(times for _, times in found)))
+        total = math.fsum(release.facts.size**2 * release.times for release in found)
+        yield GaussianSum(total, float(sum(release.times for release in found)))
 
 
-def _intervals(counts: Counter[tuple[Facts, Fraction]], *, removal: bool) -> Iterable[Family]:
-    del removal
+def _intervals(plain: Sequence[ScheduledRelease]) -> Iterable[Family]:
     for kind, family in ((LaplaceFacts, Laplace), (Exponential, BoundedRange)):
-        found = Counter[Fraction]()
-        for (facts, rate), times in counts.items():
-            if isinstance(facts, kind) and rate == 1:
-                found[facts.epsilon] += times
+        found = [release for release in plain if isinstance(release.facts, kind)]
         if found:
-            yield family(_floats(found), _floats(found.values()))
+            yield family(_floats(release.facts.size for release in found), _floats(release.times for release in found))
 
 
-def _sampled_gaussians(counts: Counter[tuple[Facts, Fraction]], *, removal: bool) -> Iterable[Family]:
-    found = Counter[tuple[Fraction, Fraction]]()
-    for (facts, rate), times in counts.items():
-        if isinstance(facts, Gaussian) and rate != 1:
-            found[rate, facts.scale / facts.sensitivity] += times
+def _sampled(sampled: Sequence[ScheduledRelease], *, removal: bool) -> Iterable[Family]:
+    found = [release for release in sampled if isinstance(release.facts, Gaussian)]
     if found:
-        rates, scales = (_floats(pair[place] for pair in found) for place in (0, 1))
-        yield SampledGaussian(rates, scales, _floats(found.values()), removal)
+        rates, times = (_floats(getattr(release, name) for release in found) for name in ("rate", "times"))
+        yield SampledGaussian(rates, 1 / _floats(release.facts.size for release in found), times, removal)
+    for release in sampled:
+        if isinstance(release.facts, LaplaceFacts | Exponential):
+            atoms = isinstance(release.facts, LaplaceFacts)
+            yield SampledInterval(release.facts.size, float(release.rate), float(release.times), atoms, removal)
 
 
-def _sampled_intervals(counts: Counter[tuple[Facts, Fraction]], *, removal: bool) -> Iterable[Family]:
-    for (facts, rate), times in counts.items():
-        if isinstance(facts, LaplaceFacts | Exponential) and rate != 1:
-            atoms = isinstance(facts, LaplaceFacts)
-            yield SampledInterval(float(facts.epsilon), float(rate), float(times), atoms, removal)
-
-
-def _finite(counts: Counter[tuple[Facts, Fraction]], *, removal: bool) -> Iterable[Family]:
+def _finite(groups: Sequence[ScheduledRelease], *, removal: bool) -> Iterable[Family]:
     rows: dict[int, list[tuple[Floats, Floats, int]]] = {}
-    for (facts, rate), times in counts.items():
-        outcomes = _OUTCOMES.get(type(facts))
+    for release in groups:
+        outcomes = _OUTCOMES.get(type(release.facts))
         if outcomes is not None:
-            losses, log_masses = outcomes(facts, rate, removal)
-            rows.setdefault(len(losses), []).append((losses, log_masses, times))
+            losses, log_masses = outcomes(release.facts, release.rate, removal)
+            rows.setdefault(len(losses), []).append((losses, log_masses, release.times))
     for found in rows.values():
         losses, masses, times = zip(*found, strict=True)
         yield FiniteLosses(np.array(losses), np.array(masses), _floats(times))
@@ -113,7 +112,7 @@ def _finite(counts: Counter[tuple[Facts, Fraction]], *, removal: bool) -> Iterab
 
 def _two_outcomes(facts: Facts, rate: Fraction, removal: bool) -> tuple[Floats, Floats]:  # noqa: FBT001
     """Randomised response: losses and the logarithms of their masses under P, sampled at the rate."""
-    epsilon = float(facts.epsilon)  # type: ignore[attr-defined]
+    epsilon = facts.size
     rare, likely = -epsilon - math.log1p(math.exp(-epsilon)), -math.log1p(math.exp(-epsilon))
     if rate == 1:
         return np.array([epsilon, -epsilon]), np.array([likely, rare])
@@ -248,11 +247,12 @@ def _infinite(release: ScheduledRelease, *, removal: bool) -> arb:
     return ball(release.rate) * delta if removal else arb(0)
 
 
-def _lattice(counts: Counter[tuple[Facts, Fraction]]) -> Fraction | None:
+def _lattice(groups: Sequence[ScheduledRelease]) -> Fraction | None:
     """The largest step of which every loss is a whole multiple, where there is one that is not too fine."""
     losses: list[Fraction] = []
-    for facts, rate in counts:
-        if rate != 1 or not isinstance(facts, RandomisedResponse | Pure | SparseVector | Approximate):
+    for release in groups:
+        facts = release.facts
+        if release.rate != 1 or not isinstance(facts, RandomisedResponse | Pure | SparseVector | Approximate):
             return None
         losses.append(facts.epsilon)
     common = math.lcm(*(loss.denominator for loss in losses))
@@ -262,18 +262,17 @@ def _lattice(counts: Counter[tuple[Facts, Fraction]]) -> Fraction | None:
     return Fraction(whole, common)
 
 
-def _check_range(facts: Facts, rate: Fraction) -> None:
-    size = facts.mu_squared if isinstance(facts, Gaussian) else getattr(facts, "epsilon", None)
-    bottom, top = (_SMALLEST**2, _LARGEST**2) if isinstance(facts, Gaussian) else (_SMALLEST, _LARGEST)
-    zero_allowed = isinstance(facts, Approximate) and size == 0
-    if size is not None and not zero_allowed and not bottom <= size <= top:
+def _check_range(release: ScheduledRelease) -> None:
+    size = release.facts.size
+    zero_allowed = isinstance(release.facts, Approximate | PrivacyProfile) and size == 0
+    if not zero_allowed and not _SMALLEST <= size <= _LARGEST:
         raise RequestError(
-            f"{facts.tag}: sensitivity/scale, or epsilon, lies between 1e-9 and 1e6 for a composition; "
+            f"{release.facts.tag}: sensitivity/scale, or epsilon, lies between 1e-9 and 1e6 for a composition; "
             "leave out what is smaller, and add more noise to what is larger"
         )
-    if rate < _RATE_SMALLEST:
+    if release.rate < _RATE_SMALLEST:
         raise RequestError("a sampling rate is at least 1e-9 for a composition: round it up, which is on the safe side")
 
 
-def _floats(values: Iterable[Fraction | int]) -> Floats:
+def _floats(values: Iterable[Fraction | float]) -> Floats:
     return np.array([float(value) for value in values])

@@ -12,7 +12,7 @@ from parco.balls import ball, lower, precision, upper
 from parco.errors import AdaptiveHistoryError, RequestError
 from parco.measure import Exactable, exact
 from parco.privacy import gaussian
-from parco.privacy.composition.assemble import Certain, certain_part, order_of
+from parco.privacy.composition.assemble import Certain, certain_part, grouped, order_of
 from parco.privacy.composition.contour import Profile
 from parco.privacy.composition.rounding import log_interval
 from parco.privacy.composition.solve import Solved, enclose, is_near, solve, solve_delta
@@ -24,6 +24,7 @@ __all__ = ["Composition", "Interval", "compose"]
 _DELTA_LEAST = Fraction(1, 10**300)
 _TOLERANCE_LEAST, _TOLERANCE_MOST = Fraction(1, 10**11), Fraction(1, 10)
 _BITS = 192
+_EXACT_MAX = 64
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,11 @@ class Composition:
     """
 
     schedule: Schedule
+    groups: tuple[ScheduledRelease, ...] = field(repr=False, compare=False)
+    """The schedule's releases, equal ones made one."""
     tolerance: float
     tight: bool
-    mu_squared: Fraction | None
+    mu_squared: Interval | None
     infinite: dict[bool, Certain]
     """By order of the pair (True: removal), bounds on the probability of an infinite loss."""
     solved: dict[bool, Solved] = field(default_factory=dict, compare=False, repr=False)
@@ -64,7 +67,7 @@ class Composition:
             raise RequestError("delta is at least 1e-300 and below 1")
         if self.mu_squared is not None:
             total = self.mu_squared
-            return Interval(gaussian.epsilon_lower(total, target), gaussian.epsilon_upper(total, target))
+            return Interval(gaussian.epsilon_lower(total.lower, target), gaussian.epsilon_upper(total.upper, target))
         low = high = 0.0
         for removal in self._orders():
             found = self._solve(removal, self._log_deltas(target, removal), ceiling=high)
@@ -80,10 +83,11 @@ class Composition:
         if at < 0:
             raise RequestError("epsilon is not negative")
         if self.mu_squared is not None:
-            return Interval(gaussian.delta_lower(self.mu_squared, at), gaussian.delta_upper(self.mu_squared, at))
+            total = self.mu_squared
+            return Interval(gaussian.delta_lower(total.lower, at), gaussian.delta_upper(total.upper, at))
         low = high = Fraction(0)
         for removal in self._orders():
-            below, above = solve_delta(order_of(self.schedule.releases, removal=removal), float(at), self.tolerance / 2)
+            below, above = solve_delta(order_of(self.groups, removal=removal), float(at), self.tolerance / 2)
             certain = self.infinite[removal]
             low = max(low, certain.lower + (1 - certain.lower) * _exp(below, up=False))
             high = max(high, certain.upper + (1 - certain.upper) * _exp(above, up=True))
@@ -94,7 +98,7 @@ class Composition:
         total = self.mu_squared
         if total is not None:
             single = _mu_squared([release])
-            total = None if single is None else total + single
+            total = None if single is None else Interval(total.lower + single.lower, total.upper + single.upper)
         infinite = {
             removal: _either(certain, certain_part([release], removal=removal))
             for removal, certain in self.infinite.items()
@@ -103,6 +107,7 @@ class Composition:
         return replace(
             self,
             schedule=self.schedule.plus(release),
+            groups=(*self.groups, release),
             tight=self.tight and release.facts.attained,
             mu_squared=total,
             infinite=infinite,
@@ -147,7 +152,7 @@ class Composition:
                 if is_near(found, self.tolerance):
                     self.solved[removal] = replace(found, profile=made)
                     return found
-        order = order_of(self.schedule.releases, removal=removal)
+        order = order_of(self.groups, removal=removal)
         self.solved[removal] = solve(order, log_deltas, self.tolerance, ceiling=ceiling)
         return self.solved[removal]
 
@@ -168,9 +173,10 @@ def compose(schedule: Schedule, tolerance: Exactable = "1e-6", *, assume_fixed: 
     width = exact(tolerance, "tolerance")
     if not _TOLERANCE_LEAST <= width <= _TOLERANCE_MOST:
         raise RequestError("a tolerance lies between 1e-11 and 0.1")
-    releases = schedule.releases
+    releases = grouped(schedule.releases)
     return Composition(
         schedule=schedule,
+        groups=releases,
         tolerance=float(width),
         tight=all(release.facts.attained for release in releases),
         mu_squared=_mu_squared(releases),
@@ -178,14 +184,19 @@ def compose(schedule: Schedule, tolerance: Exactable = "1e-6", *, assume_fixed: 
     )
 
 
-def _mu_squared(releases: Sequence[ScheduledRelease]) -> Fraction | None:
-    """The total mu squared where all releases are Gaussian on all units."""
-    counts: Counter[Fraction] = Counter()
-    for release in releases:
-        if not isinstance(release.facts, Gaussian) or release.rate != 1:
-            return None
-        counts[release.facts.mu_squared] += release.times
-    return sum((amount * times for amount, times in counts.items()), Fraction(0))
+def _mu_squared(releases: Sequence[ScheduledRelease]) -> Interval | None:
+    """The total mu squared where all releases are Gaussian on all units: exact, or in balls where there are many."""
+    found = [(release.facts, release.times) for release in releases if release.rate == 1]
+    amounts = [(facts.mu_squared, times) for facts, times in found if isinstance(facts, Gaussian)]
+    if len(amounts) != len(releases):
+        return None
+    if len(amounts) <= _EXACT_MAX:
+        # A sum of many fractions would grow their common denominator without end.
+        total = sum((amount * times for amount, times in amounts), Fraction(0))
+        return Interval(total, total)
+    with precision(_BITS):
+        ball_total = sum((ball(amount) * times for amount, times in amounts), ball(0))
+        return Interval(lower(ball_total), upper(ball_total))
 
 
 def _either(first: Certain, second: Certain) -> Certain:

@@ -23,6 +23,8 @@ __all__ = ["Aim", "Chernoff", "Moments", "Profile", "aliases_of", "kappa_log", "
 _GROWTH = 1.15
 # Multiples of c at which aliases are bounded.
 _HIGHER = (1.25, 1.6, 2.5, 5.0)
+# Envelopes of families with more different releases than this cost more than some hundred nodes.
+_MANY, _NODES_CHEAP = 64, 512
 
 
 class Moments:
@@ -57,9 +59,16 @@ class Moments:
             error += bound + 2 * UNIT * np.abs(total)
         return total, error
 
-    def envelope(self, c: float) -> Callable[[float], float]:
-        """For every height, at least log|M(c + it)/M(c)| of the composition for every t >= height; at most 0."""
-        bounds = [family.envelope(c) for family in self.families]
+    def sketch(self) -> Moments:
+        """About the same, quicker: to search with, never to claim with."""
+        return Moments([family.sketch() for family in self.families])
+
+    def envelope(self, c: float, *, different_max: float = math.inf) -> Callable[[float], float]:
+        """For every height, at least log|M(c + it)/M(c)| of the composition for every t >= height; at most 0.
+
+        Families with more than `different_max` different releases are counted as 0, which they never exceed.
+        """
+        bounds = [family.envelope(c) for family in self.families if family.different <= different_max]
         return lambda height: sum(bound(height) for bound in bounds)
 
 
@@ -210,12 +219,15 @@ def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int, height: flo
     The line goes up to `height` at least.
     """
     log_share = aim.log_delta + math.log(aim.share / 4)
-    aliases = aliases_of(moments, c)
+    aliases = aliases_of(moments, c, aim.epsilon, log_share)
     step = 2 * math.pi / period(c, aim.epsilon, aliases, log_share)
     moment, moment_error = moments.log_moment(c)
     log_scale = moment - c * aim.epsilon + math.log(step / (2 * math.pi))
-    envelope = moments.envelope(c)
-    count = _count(step, log_share - log_scale, envelope, nodes_max)
+    envelope = moments.envelope(c, different_max=_MANY)
+    count = _count(step, log_share - log_scale, envelope, _NODES_CHEAP)
+    if count is None:
+        envelope = moments.envelope(c)
+        count = _count(step, log_share - log_scale, envelope, nodes_max)
     if count is None or height > step * nodes_max:
         return None
     count = max(count, math.ceil(height / step) + 2)
@@ -225,7 +237,6 @@ def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int, height: flo
     values = np.exp(ratios) / (nodes * (nodes + 1))
     values[1:] *= 2
     errors = np.abs(values) * np.expm1(bounds + UNIT * (16 + 2 * ELEMENTARY))
-    best = min(aliases, key=lambda alias: log_alias(line, aim.epsilon, [alias]))
     cut_off = math.exp(_log_cut_off(line.step, count, envelope))
     return Profile(
         line=line,
@@ -234,13 +245,16 @@ def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int, height: flo
         values=values,
         errors=errors,
         cut_off=cut_off,
-        aliases=(best,),
+        aliases=aliases,
     )
 
 
-def aliases_of(moments: Moments, c: float) -> tuple[tuple[float, float], ...]:
-    """(c', log kappa(c') M(c')) for several c' > c, from above."""
-    return tuple((factor * c, log_chernoff(moments, factor * c)) for factor in _HIGHER)
+def aliases_of(moments: Moments, c: float, epsilon: float, log_share: float) -> tuple[tuple[float, float], ...]:
+    """(c', log kappa(c') M(c')) from above, for the c' > c that needs the shortest period."""
+    sketch = moments.sketch()
+    guesses = [(factor * c, log_chernoff(sketch, factor * c)) for factor in _HIGHER]
+    best = min(guesses, key=lambda guess: period(c, epsilon, [guess], log_share))[0]
+    return ((best, log_chernoff(moments, best)),)
 
 
 def log_chernoff(moments: Moments, c: float) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
 __all__ = ["BoundedRange", "Family", "GaussianSum", "Laplace", "Line", "log_error"]
 
+_FEW = 64
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
@@ -48,6 +49,15 @@ class Family(Protocol):
     @property
     def releases(self) -> float:
         """How many there are."""
+        ...
+
+    @property
+    def different(self) -> int:
+        """How many different ones there are: what a computation costs."""
+        ...
+
+    def sketch(self) -> Family:
+        """A few releases in place of many, about as private together: to search with, never to claim with."""
         ...
 
     @property
@@ -98,6 +108,15 @@ class GaussianSum:
     releases: float
 
     @property
+    def different(self) -> int:
+        """One: they are one Gaussian."""
+        return 1
+
+    def sketch(self) -> GaussianSum:
+        """Itself."""
+        return self
+
+    @property
     def largest(self) -> tuple[float, float]:
         """Infinite."""
         return math.inf, math.inf
@@ -110,18 +129,18 @@ class GaussianSum:
     def log_moment(self, c: float) -> tuple[float, float]:
         """The sum of log M(c), and a bound on its error."""
         value = self.mu_squared * c * (c + 1) / 2
-        return value, 8 * UNIT * value
+        return value, 16 * UNIT * value
 
     def log_ratios(self, line: Line) -> tuple[Complexes, Floats]:
         """mu^2 (i t (2c + 1) - t^2)/2 at height t."""
         heights = line.heights
         ratios = self.mu_squared / 2 * (1j * heights * (2 * line.c + 1) - heights**2)
-        return ratios, 8 * UNIT * np.abs(ratios)
+        return ratios, 16 * UNIT * np.abs(ratios)
 
     def envelope(self, c: float) -> Callable[[float], float]:
         """-mu^2 t^2/2, whatever c is; it falls in t."""
         del c
-        return lambda height: -self.mu_squared * height**2 / 2 * (1 - 8 * UNIT)
+        return lambda height: -self.mu_squared * height**2 / 2 * (1 - 16 * UNIT)
 
 
 @dataclass(frozen=True)
@@ -135,6 +154,20 @@ class _Interval:
     def releases(self) -> float:
         """How many there are."""
         return float(self.times.sum())
+
+    @property
+    def different(self) -> int:
+        """How many different ones there are."""
+        return len(self.times)
+
+    def sketch(self) -> Self:
+        """Few values of e in place of many."""
+        if self.different <= _FEW:
+            return self
+        order = np.argsort(self.epsilons)
+        blocks = np.array_split(order, _FEW)
+        middles = np.array([block[len(block) // 2] for block in blocks])
+        return type(self)(self.epsilons[middles], np.array([self.times[block].sum() for block in blocks]))
 
     @property
     def largest(self) -> tuple[float, float]:

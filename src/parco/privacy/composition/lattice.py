@@ -63,8 +63,9 @@ class LatticeProfile(Profile):
 
 def lattice_profile(moments: Moments, c: float, aim: Aim, *, lattice: Fraction, nodes_max: int) -> LatticeProfile | None:
     """The profile by a line at c > 0 that reaches the aim, or None when it would need more than `nodes_max` nodes."""
-    aliases = aliases_of(moments, c)
-    least = period(c, aim.epsilon, aliases, aim.log_delta + math.log(aim.share / 4))
+    log_share = aim.log_delta + math.log(aim.share / 4)
+    aliases = aliases_of(moments, c, aim.epsilon, log_share)
+    least = period(c, aim.epsilon, aliases, log_share)
     cells = math.ceil(least / float(lattice)) + 1
     if cells > nodes_max:
         return None

@@ -7,7 +7,7 @@ sum over nodes cancels. Nodes, points and bounds are those of `contour.py` and `
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -19,6 +19,7 @@ from parco.privacy.composition.contour import Profile, less, log_alias
 from parco.privacy.composition.families import Line
 from parco.privacy.composition.sampled import SampledGaussian
 from parco.privacy.facts import Exponential, Facts, Gaussian, Laplace
+from parco.privacy.schedule import ScheduledRelease
 
 __all__ = ["PreciseProfile", "precise_profile"]
 
@@ -71,18 +72,18 @@ class PreciseProfile:
         return total, moved
 
 
-def precise_profile(rough: Profile, counts: Counter[tuple[Facts, Fraction]], *, removal: bool) -> PreciseProfile | None:
+def precise_profile(rough: Profile, groups: Sequence[ScheduledRelease], *, removal: bool) -> PreciseProfile | None:
     """The profile by the line of `rough`, or None where a release has no moments in balls, or the line is long."""
     line = rough.line
     if line.count > _NODES_MAX or type(rough) is not Profile:
         return None
     with precision(_BITS):
         product = [acb(1)] * line.count
-        for (facts, rate), times in counts.items():
-            moments = _moments(facts, rate, line, removal=removal)
+        for release in groups:
+            moments = _moments(release.facts, release.rate, line, removal=removal)
             if moments is None:
                 return None
-            product = [so_far * moment**times for so_far, moment in zip(product, moments, strict=True)]
+            product = [so_far * moment**release.times for so_far, moment in zip(product, moments, strict=True)]
         centre = product[0].real
         values = []
         for index, moment in enumerate(product):

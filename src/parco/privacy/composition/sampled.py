@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,7 +30,7 @@ _SHIFT = 1.5
 # Twice the shift stays within this share of the strip abs(Im x) < pi s^2.
 _STRIP = 0.96
 _SHARES, _SHARES_OF_MANY = 2.0 ** -np.arange(0, 9), np.array([1.0, 0.35])
-_MANY = 256
+_FEW = 64
 _BLOCK = 1 << 21
 _WIDENINGS_MAX = 16
 
@@ -39,8 +39,8 @@ _WIDENINGS_MAX = 16
 class _Points:
     """A trapezoid sum: `logs` = log of weight times b^(c+1) or b^-c, `losses` = L; shape (releases, points)."""
 
-    logs: Complexes
-    losses: Complexes
+    logs: Complexes | Floats
+    losses: Complexes | Floats
     roughness: Floats
     """Relative rounding error of each term, in units of u, without that of the phase; same shape."""
 
@@ -82,11 +82,21 @@ class SampledGaussian:
         """How many different ones there are."""
         return len(self.rates)
 
+    def sketch(self) -> SampledGaussian:
+        """A few releases in place of many, about as private together: to search with, never to claim with."""
+        if self.different <= _FEW:
+            return self
+        order = np.argsort(self.rates / self.scales)
+        blocks = np.array_split(order, _FEW)
+        middles = np.array([block[len(block) // 2] for block in blocks])
+        times = np.array([self.times[block].sum() for block in blocks])
+        return replace(self, rates=self.rates[middles], scales=self.scales[middles], times=times)
+
     def log_moment(self, c: float) -> tuple[float, float]:
         """The sum of log M(c), and a bound on its error."""
-        points = self._points(c, 0.0)
-        top = points.logs.real.max(axis=1)
-        terms = np.exp(points.logs.real - top[:, np.newaxis])
+        points = self._real_points(c, 0.0)
+        top = points.logs.max(axis=1)
+        terms = np.exp(points.logs - top[:, np.newaxis])
         sums = terms.sum(axis=1)
         logs = top + np.log(sums)
         rounding = (terms * points.roughness).sum(axis=1) / sums + 2 * ELEMENTARY + np.abs(top) + np.abs(logs)
@@ -96,20 +106,28 @@ class SampledGaussian:
 
     def log_ratios(self, line: Line) -> tuple[Complexes, Floats]:
         """The sum of log(M(z)/M(c)) at the nodes, up to multiples of 2 pi i, and bounds on its errors."""
-        points = self._points(line.c, 1.0)
-        terms = np.exp(points.logs - points.logs.real.max(axis=1)[:, np.newaxis])
         total, error = np.zeros(line.count, dtype=complex), np.zeros(line.count)
-        rows = max(1, _BLOCK // max(terms.shape[1] * 2 * math.isqrt(line.count), line.count))
+        rows = max(1, _BLOCK // (256 * (2 * math.isqrt(line.count) + 1) + line.count))
         for first in range(0, self.different, rows):
             part = slice(first, first + rows)
-            values, bounds = weighted_sums(terms[part], points.losses[part], points.roughness[part], line)
+            some = replace(self, rates=self.rates[part], scales=self.scales[part], times=self.times[part])
+            points = some._points_for(line)
+            terms = np.exp(points.logs - points.logs.real.max(axis=1)[:, np.newaxis])
+            values, bounds = weighted_sums(terms, points.losses, points.roughness, line)
             # At height 0 the sum is M(c) itself, by the same points.
             centre = values[:, :1].real
             logs, bounds = log_error(values / centre, 2 * bounds / centre + 8 * math.exp(-self.log_small))
-            times = self.times[part]
-            total += times @ logs
-            error += times @ bounds + UNIT * len(times) * (times @ np.abs(logs))
+            total += some.times @ logs
+            error += some.times @ bounds + UNIT * len(logs) * (some.times @ np.abs(logs))
         return total, error
+
+    def _points_for(self, line: Line) -> _Points:
+        """Points on the real line where the nodes are low and releases many, else on the shifted line."""
+        if self.different <= _FEW:
+            return self._points(line.c, 1.0)
+        height = line.step * line.count
+        real, shifted = self._real_grid(line.c, height)[2], self._grid(line.c)[2]
+        return self._real_points(line.c, height) if real < 2 * shifted else self._points(line.c, 1.0)
 
     def envelope(self, c: float) -> Callable[[float], float]:
         """For every height, at least the sum of log|M(c + it)/M(c)| over t >= height; the best of several shifts.
@@ -118,9 +136,9 @@ class SampledGaussian:
         product of powers of b(x+iy) and b(x-iy) it is analytic for abs(Im x) < pi s^2 - y, and its integral grows by no
         more than e^(a^2/2s^2) when x is moved up by a: the trapezoid rule is as good for it as for M itself.
         """
-        shares = _SHARES if self.different <= _MANY else _SHARES_OF_MANY
+        shares = _SHARES if self.different <= _FEW else _SHARES_OF_MANY
         lines = [(points.logs.real, points.losses.imag) for points in (self._points(c, share) for share in shares)]
-        centre = _log_sum(self._points(c, 0.0).logs.real)
+        centre = _log_sum(self._real_points(c, 0.0).logs)
 
         def bound(height: float) -> float:
             sizes = [_log_sum(logs - height * angles) for logs, angles in lines]
@@ -144,6 +162,44 @@ class SampledGaussian:
         blur = 2 * ELEMENTARY * (1 + np.abs(losses)) + 8 * np.abs(exponents) * slope
         roughness = 2 * ELEMENTARY + 6 * np.abs(square) + abs(power) * blur + 4 * np.abs(logs)
         return _Points(logs=logs, losses=sign * losses, roughness=roughness)
+
+    def _real_points(self, c: float, height: float) -> _Points:
+        """The trapezoid points on the real line, good for |Im z| <= height."""
+        low, step, count = self._real_grid(c, height)
+        places = low[:, np.newaxis] + step[:, np.newaxis] * np.arange(count)
+        scale = self.scales[:, np.newaxis]
+        exponents = (2 * places - 1) / (2 * scale**2)
+        rest, drift = np.log1p(-self.rates)[:, np.newaxis], np.log(self.rates)[:, np.newaxis] + exponents
+        losses = np.logaddexp(rest, drift)
+        square = (places / scale) ** 2 / 2
+        weight = np.log(step / (self.scales * math.sqrt(2 * math.pi)))[:, np.newaxis]
+        power = c + 1 if self.removal else -c
+        logs = weight - square + power * losses
+        if self.different <= _FEW:
+            slope = np.exp(drift - losses)
+            blur = 2 * ELEMENTARY * (1 + np.abs(losses)) + 8 * np.abs(exponents) * slope
+            roughness = 2 * ELEMENTARY + 6 * square + abs(power) * blur + 4 * np.abs(logs)
+        else:
+            # The same, by the largest of each in its row: enough where each release occurs a few times only.
+            losses_most, exponents_most, square_most = (
+                np.maximum(np.abs(values[:, :1]), np.abs(values[:, -1:])) for values in (losses, exponents, square)
+            )
+            blur = 2 * ELEMENTARY * (1 + losses_most) + 8 * exponents_most
+            roughness = 2 * ELEMENTARY + 10 * square_most + 2 * abs(power) * blur + 4 * np.abs(weight)
+        return _Points(logs=logs, losses=losses if self.removal else -losses, roughness=roughness)
+
+    def _real_grid(self, c: float, height: float) -> tuple[Floats, Floats, int]:
+        """As `_grid`, unshifted: |integrand| grows by e^(a^2/2s^2), and below the line by e^(height a/s^2), at a distance a."""
+        variances, (low, high) = self.scales**2, self._range(c)
+        reach = np.minimum(self.scales * math.sqrt(2 * self.log_small), _STRIP * math.pi * variances)
+        if not self.removal:
+            reach = np.minimum(reach, 2 * variances * min(1.4, math.sqrt(8 / c)))
+        growth = reach**2 / (2 * variances) + height * reach / variances
+        if not self.removal:
+            growth = growth - c * np.log(np.cos(reach / (2 * variances)))
+        step = 2 * math.pi * reach / (self.log_small + 1 + growth)
+        count = int(np.ceil((high - low) / step).max()) + 1
+        return low, (high - low) / (count - 1), count
 
     def grid(self, c: float) -> tuple[float, float, int, float]:
         """First point, step, count and shift of the trapezoid rule at c, of the first release."""
@@ -193,7 +249,9 @@ class SampledGaussian:
         return -scales * math.sqrt(2 * cut), high
 
 
-def weighted_sums(terms: Complexes, losses: Complexes, roughness: Floats, line: Line) -> tuple[Complexes, Floats]:
+def weighted_sums(
+    terms: Complexes | Floats, losses: Complexes | Floats, roughness: Floats, line: Line
+) -> tuple[Complexes, Floats]:
     """For terms and losses of shape (releases, points), sum of terms e^(itL) at each height, and a bound on its rounding.
 
     Shapes (releases, count). Heights are i h = (a B + b) h, so that all phases are products of few; Im L >= 0.

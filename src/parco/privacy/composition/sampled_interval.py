@@ -58,6 +58,15 @@ class SampledInterval:
         return self.times
 
     @property
+    def different(self) -> int:
+        """One."""
+        return 1
+
+    def sketch(self) -> SampledInterval:
+        """Itself."""
+        return self
+
+    @property
     def largest(self) -> tuple[float, float]:
         """The sum of log(1 - q + q e^e) for removal, of -log(1 - q + q e^-e) for addition."""
         each = self._loss(self.epsilon if self.removal else -self.epsilon)

@@ -63,6 +63,15 @@ class Smoothing:
         return _UNIFORMS
 
     @property
+    def different(self) -> int:
+        """One."""
+        return 1
+
+    def sketch(self) -> Smoothing:
+        """Itself."""
+        return self
+
+    @property
     def largest(self) -> tuple[float, float]:
         """w, the largest |X|."""
         return 0.0, self.reach

@@ -53,13 +53,14 @@ def best_order(moments: Moments, log_delta: float, *, accuracy: float) -> tuple[
     log M and log kappa are convex in c, so the bound has one valley. The bound is proven at the c returned, rounded up.
     """
 
-    def bound(log_c: float) -> float:
+    def bound(log_c: float, exact: Moments) -> float:
         c = math.exp(log_c)
-        value, error = moments.log_moment(c)
+        value, error = exact.log_moment(c)
         return (value + error + kappa_log(c) - log_delta + 32 * UNIT * (abs(value) + c + 1 - log_delta)) / c
 
-    log_c, least = _valley(bound, accuracy=accuracy)
-    return math.exp(log_c), least
+    sketch = moments.sketch()
+    log_c = _valley(lambda at: bound(at, sketch), accuracy=accuracy)[0]
+    return math.exp(log_c), bound(log_c, moments)
 
 
 def _valley(value: Callable[[float], float], *, accuracy: float) -> tuple[float, float]:
