@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Self
 
 from parco.errors import RequestError
@@ -78,7 +79,7 @@ class _Additive(Facts):
         if self.sensitivity <= 0 or self.scale <= 0:
             raise RequestError(f"{self.tag}: sensitivity and scale are positive numbers")
 
-    @property
+    @cached_property
     def size(self) -> float:
         """sensitivity/scale."""
         return _ratio(self.sensitivity, self.scale)
@@ -137,7 +138,7 @@ class _Pure(Facts):
         if self.epsilon <= 0:
             raise RequestError(f"{self.tag}: epsilon is a positive number")
 
-    @property
+    @cached_property
     def size(self) -> float:
         """epsilon."""
         return _ratio(self.epsilon, Fraction(1))
@@ -205,7 +206,7 @@ class Approximate(Facts):
         if self.epsilon < 0 or not 0 < self.delta < 1:
             raise RequestError("approximate: epsilon is not negative, and delta lies strictly between 0 and 1")
 
-    @property
+    @cached_property
     def size(self) -> float:
         """epsilon."""
         return _ratio(self.epsilon, Fraction(1))
@@ -246,7 +247,7 @@ class PrivacyProfile(Facts):
         if not all(0 <= point[1] < 1 for point in self.points):
             raise RequestError("profile: each delta is at least 0 and below 1")
 
-    @property
+    @cached_property
     def size(self) -> float:
         """The largest epsilon."""
         return _ratio(self.points[-1][0], Fraction(1))

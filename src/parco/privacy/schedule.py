@@ -39,6 +39,11 @@ class ScheduledRelease:
         if not 0 < self.rate <= 1:
             raise RequestError("a sampling rate is above 0 and at most 1: expected batch size over the number of units")
 
+    @property
+    def sampled(self) -> bool:
+        """Whether only a sample of the units takes part."""
+        return self.rate.numerator != self.rate.denominator
+
     @classmethod
     def read(cls, record: object) -> ScheduledRelease:
         """For every record of a schedule, returns the release, or raises RequestError with what to write."""
@@ -79,7 +84,7 @@ class Schedule:
     @property
     def sampled(self) -> bool:
         """Whether any release is made on a sample."""
-        return any(release.rate != 1 for release in self.releases)
+        return any(release.sampled for release in self.releases)
 
     @classmethod
     def of(cls, records: Iterable[object]) -> Schedule:

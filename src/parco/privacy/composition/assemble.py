@@ -62,8 +62,8 @@ def order_of(groups: Sequence[ScheduledRelease], *, removal: bool) -> Order:
     """
     for release in groups:
         _check_range(release)
-    plain = [release for release in groups if release.rate == 1]
-    sampled = [release for release in groups if release.rate != 1]
+    plain = [release for release in groups if not release.sampled]
+    sampled = [release for release in groups if release.sampled]
     families = [*_gaussians(plain), *_intervals(plain), *_sampled(sampled, removal=removal)]
     families += _finite(groups, removal=removal)
     return Order(
@@ -241,7 +241,7 @@ def _infinite(release: ScheduledRelease, *, removal: bool) -> arb:
         delta = ball(release.facts.delta)
     elif isinstance(release.facts, PrivacyProfile):
         delta = _hull(release.facts)[-1][1]
-    if release.rate == 1:
+    if not release.sampled:
         return delta
     # Of the mixture only the share q is P; where the mixture comes second, P's own outcomes do not occur.
     return ball(release.rate) * delta if removal else arb(0)
@@ -252,7 +252,7 @@ def _lattice(groups: Sequence[ScheduledRelease]) -> Fraction | None:
     losses: list[Fraction] = []
     for release in groups:
         facts = release.facts
-        if release.rate != 1 or not isinstance(facts, RandomisedResponse | Pure | SparseVector | Approximate):
+        if release.sampled or not isinstance(facts, RandomisedResponse | Pure | SparseVector | Approximate):
             return None
         losses.append(facts.epsilon)
     common = math.lcm(*(loss.denominator for loss in losses))

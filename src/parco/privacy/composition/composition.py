@@ -116,7 +116,7 @@ class Composition:
 
     def _extended(self, release: ScheduledRelease) -> dict[bool, Solved]:
         """The profiles at hand, with one release more; none where a second order has become necessary."""
-        if release.rate != 1 and not self.schedule.sampled:
+        if release.sampled and not self.schedule.sampled:
             return {}
         extended = {}
         for removal, found in self.solved.items():
@@ -186,7 +186,7 @@ def compose(schedule: Schedule, tolerance: Exactable = "1e-6", *, assume_fixed: 
 
 def _mu_squared(releases: Sequence[ScheduledRelease]) -> Interval | None:
     """The total mu squared where all releases are Gaussian on all units: exact, or in balls where there are many."""
-    found = [(release.facts, release.times) for release in releases if release.rate == 1]
+    found = [(release.facts, release.times) for release in releases if not release.sampled]
     amounts = [(facts.mu_squared, times) for facts, times in found if isinstance(facts, Gaussian)]
     if len(amounts) != len(releases):
         return None

@@ -12,7 +12,7 @@ the sum of absolute values bounds abs(M) from any height on. Source: docs/mathem
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,7 +31,7 @@ _SHIFT = 1.5
 _STRIP = 0.96
 _SHARES, _SHARES_OF_MANY = 2.0 ** -np.arange(0, 9), np.array([1.0, 0.35])
 _FEW = 64
-_BLOCK = 1 << 21
+_BLOCK, _ROWS = 1 << 21, 256
 _WIDENINGS_MAX = 16
 
 
@@ -58,6 +58,8 @@ class SampledGaussian:
     times: Floats
     removal: bool
     log_small: float = _LOG_SMALL
+    crowd: int = 0
+    """How many different releases these are taken from: where they are many, each is computed more coarsely."""
 
     @property
     def releases(self) -> float:
@@ -94,23 +96,23 @@ class SampledGaussian:
 
     def log_moment(self, c: float) -> tuple[float, float]:
         """The sum of log M(c), and a bound on its error."""
-        points = self._real_points(c, 0.0)
-        top = points.logs.max(axis=1)
-        terms = np.exp(points.logs - top[:, np.newaxis])
-        sums = terms.sum(axis=1)
-        logs = top + np.log(sums)
-        rounding = (terms * points.roughness).sum(axis=1) / sums + 2 * ELEMENTARY + np.abs(top) + np.abs(logs)
-        error = UNIT * rounding + 4 * math.exp(-self.log_small)
-        total = float(self.times @ logs)
-        return total, float(self.times @ error) + UNIT * len(logs) * float(self.times @ np.abs(logs))
+        total = error = 0.0
+        for some in self._parts(_ROWS):
+            points = some._real_points(c, 0.0)
+            top = points.logs.max(axis=1)
+            terms = np.exp(points.logs - top[:, np.newaxis])
+            sums = terms.sum(axis=1)
+            logs = top + np.log(sums)
+            rounding = (terms * points.roughness).sum(axis=1) / sums + 2 * ELEMENTARY + np.abs(top) + np.abs(logs)
+            bounds = UNIT * (rounding + self.different * np.abs(logs)) + 4 * math.exp(-self.log_small)
+            total += float(some.times @ logs)
+            error += float(some.times @ bounds)
+        return total, error
 
     def log_ratios(self, line: Line) -> tuple[Complexes, Floats]:
         """The sum of log(M(z)/M(c)) at the nodes, up to multiples of 2 pi i, and bounds on its errors."""
         total, error = np.zeros(line.count, dtype=complex), np.zeros(line.count)
-        rows = max(1, _BLOCK // (256 * (2 * math.isqrt(line.count) + 1) + line.count))
-        for first in range(0, self.different, rows):
-            part = slice(first, first + rows)
-            some = replace(self, rates=self.rates[part], scales=self.scales[part], times=self.times[part])
+        for some in self._parts(max(1, _ROWS // (math.isqrt(line.count) + 1))):
             points = some._points_for(line)
             terms = np.exp(points.logs - points.logs.real.max(axis=1)[:, np.newaxis])
             values, bounds = weighted_sums(terms, points.losses, points.roughness, line)
@@ -118,12 +120,18 @@ class SampledGaussian:
             centre = values[:, :1].real
             logs, bounds = log_error(values / centre, 2 * bounds / centre + 8 * math.exp(-self.log_small))
             total += some.times @ logs
-            error += some.times @ bounds + UNIT * len(logs) * (some.times @ np.abs(logs))
+            error += some.times @ bounds + UNIT * self.different * (some.times @ np.abs(logs))
         return total, error
+
+    def _parts(self, rows: int) -> Iterator[SampledGaussian]:
+        """The releases, a few at a time: what is computed of them stays in the processor's cache."""
+        for first in range(0, self.different, rows):
+            part = slice(first, first + rows)
+            yield replace(self, rates=self.rates[part], scales=self.scales[part], times=self.times[part], crowd=self.different)
 
     def _points_for(self, line: Line) -> _Points:
         """Points on the real line where the nodes are low and releases many, else on the shifted line."""
-        if self.different <= _FEW:
+        if self.crowd <= _FEW:
             return self._points(line.c, 1.0)
         height = line.step * line.count
         real, shifted = self._real_grid(line.c, height)[2], self._grid(line.c)[2]
@@ -175,7 +183,7 @@ class SampledGaussian:
         weight = np.log(step / (self.scales * math.sqrt(2 * math.pi)))[:, np.newaxis]
         power = c + 1 if self.removal else -c
         logs = weight - square + power * losses
-        if self.different <= _FEW:
+        if self.crowd <= _FEW:
             slope = np.exp(drift - losses)
             blur = 2 * ELEMENTARY * (1 + np.abs(losses)) + 8 * np.abs(exponents) * slope
             roughness = 2 * ELEMENTARY + 6 * square + abs(power) * blur + 4 * np.abs(logs)
