@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -80,6 +81,11 @@ class Chernoff:
         above = self.log_bound - self.c * epsilon
         return -math.inf, above + 4 * UNIT * (abs(self.log_bound) + self.c * epsilon)
 
+    def takes(self, lattice: Fraction | None) -> bool:
+        """Whether `with_more` holds for losses on that lattice (None: on no lattice): always."""
+        del lattice
+        return True
+
     def with_more(self, family: Family) -> Chernoff:
         """The bound of the composition with one family more."""
         value, error = family.log_moment(self.c)
@@ -119,6 +125,11 @@ class Profile:
         total = float((self.values * np.exp(-1j * epsilon * self.line.heights)).real.sum())
         return self._bounds(epsilon, total, self._spread(epsilon) + self.cut_off)
 
+    def takes(self, lattice: Fraction | None) -> bool:
+        """Whether `with_more` holds for losses on that lattice (None: on no lattice): always."""
+        del lattice
+        return True
+
     def with_more(self, family: Family) -> Profile:
         """The profile of the composition with one family more, by the same nodes; the cut-off can only have fallen."""
         ratios, bounds = family.log_ratios(self.line)
@@ -150,6 +161,9 @@ class Profile:
     def _bounds(self, epsilon: float, total: float, spread: float) -> tuple[float, float]:
         """log of total -+ spread in the scale of the sums, aliases taken off below."""
         scale, blur = self._log_scale(epsilon), self._log_scale_error(epsilon)
+        if not math.isfinite(spread):
+            # Errors beyond doubles, or 0 times infinity: then nothing is known.
+            return -math.inf, math.inf
         above = scale + math.log(total + spread) + blur if total + spread > 0 else -math.inf
         if total - spread <= 0:
             return -math.inf, above
