@@ -16,6 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
+from parco.errors import InternalError
 from parco.privacy.composition.families import Complexes, Family, Floats, Line
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
@@ -161,10 +162,12 @@ class Profile:
     def _bounds(self, epsilon: float, total: float, spread: float) -> tuple[float, float]:
         """log of total -+ spread in the scale of the sums, aliases taken off below."""
         scale, blur = self._log_scale(epsilon), self._log_scale_error(epsilon)
-        if not math.isfinite(spread):
+        if not math.isfinite(total + spread):
             # Errors beyond doubles, or 0 times infinity: then nothing is known.
             return -math.inf, math.inf
-        above = scale + math.log(total + spread) + blur if total + spread > 0 else -math.inf
+        if total + spread <= 0:
+            raise InternalError("a probability is proven to be negative: some bound on an error is wrong")
+        above = scale + math.log(total + spread) + blur
         if total - spread <= 0:
             return -math.inf, above
         below = scale + math.log(total - spread) - blur
