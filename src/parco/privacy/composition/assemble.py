@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from parco.balls import arb, ball, lower, precision, upper
-from parco.errors import RequestError
+from parco.errors import InternalError, RequestError
 from parco.privacy.composition.contour import Moments
 from parco.privacy.composition.families import BoundedRange, Family, Floats, GaussianSum, Laplace
 from parco.privacy.composition.finite import FiniteLosses
@@ -34,7 +34,9 @@ from parco.privacy.schedule import ScheduledRelease
 
 __all__ = ["Certain", "certain_part", "grouped", "order_of"]
 
-_BITS = 128
+_BITS = 256
+# Balls that become doubles are at most this wide, relatively: then the double is off by what it is rounded by.
+_NARROW = 2.0**-60
 # What a release may be, so that doubles neither overflow nor vanish on the way.
 _SMALLEST, _LARGEST = 1e-9, 1e6
 _RATE_SMALLEST = Fraction(1, 10**9)
@@ -111,39 +113,32 @@ def _finite(groups: Sequence[ScheduledRelease], *, removal: bool) -> Iterable[Fa
 
 
 def _two_outcomes(facts: Facts, rate: Fraction, removal: bool) -> tuple[Floats, Floats]:  # noqa: FBT001
-    """Randomised response: losses and the logarithms of their masses under P, sampled at the rate."""
-    epsilon = facts.size
-    rare, likely = -epsilon - math.log1p(math.exp(-epsilon)), -math.log1p(math.exp(-epsilon))
+    """Randomised response, and what is left of an (epsilon, delta) mechanism without its infinite losses."""
     if rate == 1:
+        epsilon = facts.size
+        rare, likely = -epsilon - math.log1p(math.exp(-epsilon)), -math.log1p(math.exp(-epsilon))
         return np.array([epsilon, -epsilon]), np.array([likely, rare])
-    # Under Q the outcomes have masses `rare` and `likely`; the mixture is e^loss times that.
-    losses = np.array([_log_mixture(rate, epsilon), _log_mixture(rate, -epsilon)])
-    masses = np.array([rare, likely])
-    return (losses, masses + losses) if removal else (-losses, masses)
+    with precision(_BITS):
+        odds = ball(facts.epsilon).exp()  # type: ignore[attr-defined]
+        alone = ball(facts.delta) if isinstance(facts, Approximate) else arb(0)
+        return _sampled([odds, 1 / odds], [1 / (1 + odds), odds / (1 + odds)], alone, rate, removal)
 
 
-def _log_mixture(rate: Fraction, epsilon: float) -> float:
-    """log(1 - q + q e^epsilon)."""
-    if epsilon < 1:
-        return math.log1p(float(rate) * math.expm1(epsilon))
-    return float(np.logaddexp(math.log1p(-float(rate)), math.log(rate) + epsilon))
+def _sampled(odds: list[arb], under_q: list[arb], alone: arb, rate: Fraction, removal: bool) -> tuple[Floats, Floats]:  # noqa: FBT001
+    """For outcomes with the ratio `odds` of P to Q and the mass `under_q` (times 1 - `alone`), losses and masses of the mixture.
 
-
-def _three_outcomes(facts: Facts, rate: Fraction, removal: bool) -> tuple[Floats, Floats]:  # noqa: FBT001
-    """(epsilon, delta): as randomised response, and outcomes that only one of the laws has; infinite losses left out."""
-    if not isinstance(facts, Approximate):
-        raise TypeError(type(facts))
-    losses, masses = _two_outcomes(facts, rate, removal)
-    if rate == 1:
-        return losses, masses
-    # An outcome of mass delta that only Q has: the mixture gives it (1-q) delta, so that its loss is log(1-q).
-    alone = math.log1p(-float(rate))
-    kept = math.log1p(-float(facts.delta))
-    if removal:
-        finite = math.log1p(-float(rate * facts.delta))
-        extra = math.log(facts.delta) + alone - finite
-        return np.append(losses, alone), np.append(masses + kept - finite, extra)
-    return np.append(losses, -alone), np.append(masses + kept, math.log(facts.delta))
+    `alone` is the mass of what only Q has. The mixture (1-q) Q + q P gives it 1-q times that: a loss like the others. What
+    only P has is an infinite loss where the mixture comes first, and where it comes second does not occur.
+    """
+    share = ball(rate)
+    mixed = [1 - share + share * odd for odd in odds]
+    masses = [(1 - alone) * mass for mass in under_q]
+    if alone > 0:
+        mixed.append(1 - share)
+        masses.append(alone)
+    if not removal:
+        return _as_floats([-mix.log() for mix in mixed], masses)
+    return _as_floats([mix.log() for mix in mixed], [mix * mass for mix, mass in zip(mixed, masses, strict=True)])
 
 
 def _profile_outcomes(facts: Facts, rate: Fraction, removal: bool) -> tuple[Floats, Floats]:  # noqa: FBT001
@@ -160,17 +155,13 @@ def _profile_outcomes(facts: Facts, rate: Fraction, removal: bool) -> tuple[Floa
         slopes = [(deltas[0] - 1) / odds[0]]
         slopes += [(deltas[i + 1] - deltas[i]) / (odds[i + 1] - odds[i]) for i in range(len(corners) - 1)]
         slopes.append(arb(0))
-        # Q has at each corner the change of slope, P that times e^epsilon; both without what P alone has.
-        under_q = [_positive(slopes[i + 1] - slopes[i]) for i in range(len(corners))]
-        under_p = [odd * mass for odd, mass in zip(odds, under_q, strict=True)]
+        # Q has at each corner the change of slope, P that times e^epsilon. The rest of each, the last delta of both as the
+        # corners are mirror images, is what the other has not.
+        under_q = [slopes[i + 1] - slopes[i] for i in range(len(corners))]
         if rate == 1:
-            return _as_floats([odd.log() for odd in odds], under_p)
-        share = ball(rate)
-        mixed = [1 - share + share * odd for odd in odds]
-        if not removal:
-            # What only P has, Q's mixture has with loss minus infinity: it does not count in this order.
-            return _as_floats([-mix.log() for mix in mixed], under_q)
-        return _as_floats([mix.log() for mix in mixed], [mix * mass for mix, mass in zip(mixed, under_q, strict=True)])
+            return _as_floats([odd.log() for odd in odds], [odd * mass for odd, mass in zip(odds, under_q, strict=True)])
+        kept = 1 - deltas[-1]
+        return _sampled(odds, [mass / kept for mass in under_q], deltas[-1], rate, removal)
 
 
 def _hull(facts: PrivacyProfile) -> list[tuple[Fraction, arb]]:
@@ -195,22 +186,21 @@ def _turns(last: list[tuple[Fraction, arb]], point: tuple[Fraction, arb]) -> boo
     return bool(rise < (end[1] - middle[1]) * (middle[0] - start[0]))
 
 
-def _positive(mass: arb) -> arb:
-    return mass if mass > 0 else arb(0)
-
-
 def _as_floats(losses: Sequence[arb], masses: Sequence[arb]) -> tuple[Floats, Floats]:
-    """Doubles of the losses, and of the logarithms of the masses divided by their sum."""
+    """Doubles of the losses, and of the logarithms of the masses divided by their sum, off by a unit or two."""
     total = sum(masses, arb(0))
-    logs = [float((mass / total).log().mid()) if mass > 0 else -math.inf for mass in masses]
-    return np.array([float(loss.mid()) for loss in losses]), np.array(logs)
+    balls = [*losses, *((mass / total).log() for mass in masses)]
+    if any(value.rad() > _NARROW * max(abs(value.mid()), _NARROW) for value in balls):
+        raise InternalError("points of a privacy profile lie so near one chord that 256 bits do not tell them from it")
+    values = np.array([float(value.mid()) for value in balls])
+    return values[: len(losses)], values[len(losses) :]
 
 
 _OUTCOMES: dict[type[Facts], Callable[[Facts, Fraction, bool], tuple[Floats, Floats]]] = {
     RandomisedResponse: _two_outcomes,
     Pure: _two_outcomes,
     SparseVector: _two_outcomes,
-    Approximate: _three_outcomes,
+    Approximate: _two_outcomes,
     PrivacyProfile: _profile_outcomes,
 }
 

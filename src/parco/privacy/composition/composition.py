@@ -115,14 +115,15 @@ class Composition:
         )
 
     def _extended(self, release: ScheduledRelease) -> dict[bool, Solved]:
-        """The profiles at hand, with one release more; none where a second order has become necessary."""
+        """The profiles at hand, with one release more; none where they do not take it, or a second order has become necessary."""
         if release.sampled and not self.schedule.sampled:
             return {}
         extended = {}
         for removal, found in self.solved.items():
-            if found.profile is None:
+            order = order_of([release], removal=removal)
+            if found.profile is None or not found.profile.takes(order.lattice):
                 return {}
-            [family] = order_of([release], removal=removal).moments.families
+            [family] = order.moments.families
             extended[removal] = replace(found, profile=found.profile.with_more(family))
         return extended
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
+from parco.errors import InternalError
 from parco.privacy.composition.families import Complexes, Family, Floats, Line
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
@@ -89,6 +91,11 @@ class Chernoff:
         above = self.log_bound - self.c * epsilon
         return -math.inf, above + 4 * UNIT * (abs(self.log_bound) + self.c * epsilon)
 
+    def takes(self, lattice: Fraction | None) -> bool:
+        """Whether `with_more` holds for losses on that lattice (None: on no lattice): always."""
+        del lattice
+        return True
+
     def with_more(self, family: Family) -> Chernoff:
         """The bound of the composition with one family more."""
         value, error = family.log_moment(self.c)
@@ -128,6 +135,11 @@ class Profile:
         total = float((self.values * np.exp(-1j * epsilon * self.line.heights)).real.sum())
         return self._bounds(epsilon, total, self._spread(epsilon) + self.cut_off)
 
+    def takes(self, lattice: Fraction | None) -> bool:
+        """Whether `with_more` holds for losses on that lattice (None: on no lattice): always."""
+        del lattice
+        return True
+
     def with_more(self, family: Family) -> Profile:
         """The profile of the composition with one family more, by the same nodes; the cut-off can only have fallen."""
         ratios, bounds = family.log_ratios(self.line)
@@ -159,7 +171,12 @@ class Profile:
     def _bounds(self, epsilon: float, total: float, spread: float) -> tuple[float, float]:
         """log of total -+ spread in the scale of the sums, aliases taken off below."""
         scale, blur = self._log_scale(epsilon), self._log_scale_error(epsilon)
-        above = scale + math.log(total + spread) + blur if total + spread > 0 else -math.inf
+        if not math.isfinite(total + spread):
+            # Errors beyond doubles, or 0 times infinity: then nothing is known.
+            return -math.inf, math.inf
+        if total + spread <= 0:
+            raise InternalError("a probability is proven to be negative: some bound on an error is wrong")
+        above = scale + math.log(total + spread) + blur
         if total - spread <= 0:
             return -math.inf, above
         below = scale + math.log(total - spread) - blur

@@ -42,6 +42,10 @@ class LatticeProfile(Profile):
         ahead, behind, spread = self._sums(epsilon)
         return self._bounds(epsilon, ahead - behind, spread)
 
+    def takes(self, lattice: Fraction | None) -> bool:
+        """Whether losses on that lattice are on this one too: off it M has not the period that these nodes rely on."""
+        return lattice is not None and (lattice / self.lattice).denominator == 1
+
     def _sums(self, epsilon: float) -> tuple[float, float, float]:
         """A and B e^eps in the scale of the sums, and what their difference may be off by."""
         first, second = self._kernels(epsilon)

@@ -15,6 +15,7 @@ import numpy as np
 from flint import acb, acb_mat
 
 from parco.balls import arb, ball, precision, upper
+from parco.errors import InternalError
 from parco.privacy.composition.contour import Profile, less, log_alias
 from parco.privacy.composition.families import Line
 from parco.privacy.composition.sampled import SampledGaussian
@@ -50,7 +51,11 @@ class PreciseProfile:
             total = self._sums(epsilon)[0]
             cut_off = arb(self.rough.cut_off)
             low, high = total - cut_off, total + cut_off
-            above = _float_above(self._scaled(epsilon, arb(high.upper()))) if high.upper() > 0 else -math.inf
+            if not high.is_finite():
+                return -math.inf, math.inf
+            if high < 0:
+                raise InternalError("a probability is proven to be negative: some bound on an error is wrong")
+            above = _float_above(self._scaled(epsilon, arb(high.upper())))
             if not low > 0:
                 return -math.inf, above
             below = -_float_above(-self._scaled(epsilon, arb(low.lower())))

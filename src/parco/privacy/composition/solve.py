@@ -141,7 +141,7 @@ def _sharper(order: Order, rough: Profile, *, precise: bool) -> Iterator[AnyProf
 
 def is_near(found: Solved, tolerance: float) -> bool:
     """Whether the ends are as near to each other as the tolerance promises; below 0.001 the promise is absolute."""
-    return found.upper - found.lower <= tolerance * max(found.upper, _SMALL)
+    return found.upper < math.inf and found.upper - found.lower <= tolerance * max(found.upper, _SMALL)
 
 
 def enclose(made: AnyProfile, log_deltas: tuple[float, float], *, top: float, start: float) -> Solved:

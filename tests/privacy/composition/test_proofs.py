@@ -1,0 +1,88 @@
+"""What the proofs of docs/mathematics.md rest on, each where it once failed or nearly did."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+from parco.errors import InternalError
+from parco.privacy.composition import Interval, compose
+from parco.privacy.composition.assemble import order_of
+from parco.privacy.composition.contour import Profile
+from parco.privacy.composition.families import Line
+from parco.privacy.composition.solve import Solved, is_near
+from parco.privacy.facts import Approximate, Facts, Gaussian, Laplace, PrivacyProfile, Pure, RandomisedResponse
+from parco.privacy.schedule import Schedule, ScheduledRelease
+
+HALF = Fraction(1, 2)
+mp.dps = 50
+
+
+def meet(first: Interval, second: Interval) -> bool:
+    """Whether both may hold the same number."""
+    return first.lower <= second.upper and second.lower <= first.upper
+
+
+@pytest.mark.parametrize(
+    "facts", [RandomisedResponse(Fraction(1, 3)), RandomisedResponse(Fraction(2)), Laplace(Fraction(1), Fraction(1)), Gaussian(HALF, HALF)]
+)
+def test_a_release_off_the_lattice_is_not_added_to_the_nodes_of_the_lattice(facts: Facts) -> None:
+    schedule = Schedule((ScheduledRelease(RandomisedResponse(Fraction(1)), 200),))
+    composition = compose(schedule)
+    composition.epsilon("1e-6")
+    more = ScheduledRelease(facts, 100)
+    assert meet(composition.add(more).epsilon("1e-6"), compose(schedule.plus(more)).epsilon("1e-6"))
+
+
+def one_node(value: complex, error: float) -> Profile:
+    line = Line(c=1.0, step=1.0, count=1)
+    return Profile(
+        line=line,
+        log_moment=0.0,
+        log_moment_error=0.0,
+        values=np.array([value]),
+        errors=np.array([error]),
+        cut_off=0.0,
+        aliases=((2.0, 0.0),),
+    )
+
+
+def test_a_sum_that_is_not_known_bounds_nothing() -> None:
+    for made in (one_node(0j, math.nan), one_node(0j, math.inf), one_node(complex(math.nan), 0.0)):
+        assert made.log_delta_bounds(0.0) == (-math.inf, math.inf)
+    with pytest.raises(InternalError, match="negative"):
+        one_node(-1 + 0j, 0.5).log_delta_bounds(0.0)
+
+
+def test_an_end_that_was_not_found_is_not_near() -> None:
+    assert not is_near(Solved(0.0, math.inf), 1e-6)
+
+
+@pytest.mark.parametrize("removal", [True, False])
+@pytest.mark.parametrize("rate", [Fraction(1, 100), HALF, Fraction(9, 10), Fraction(1)])
+def test_one_point_of_a_profile_is_the_approximate_mechanism(rate: Fraction, removal: bool) -> None:  # noqa: FBT001
+    epsilon, delta = HALF, Fraction(1, 10)
+    pair = [Approximate(epsilon, delta), PrivacyProfile(((epsilon, delta),))]
+    orders = [order_of([ScheduledRelease(facts, 3, rate)], removal=removal) for facts in pair]
+    for c in (0.1, 1.0, 10.0):
+        first, second = (order.moments.log_moment(c) for order in orders)
+        assert abs(first[0] - second[0]) <= first[1] + second[1]
+    first, second = (order.moments.largest for order in orders)
+    assert first == pytest.approx(second, rel=1e-12)
+
+
+@pytest.mark.parametrize("removal", [True, False])
+def test_rates_near_one_are_not_rounded(removal: bool) -> None:  # noqa: FBT001
+    rest = Fraction(1, 10**15)
+    [family] = order_of([ScheduledRelease(Pure(Fraction(100)), 1, 1 - rest)], removal=removal).moments.families
+    odds = mp.exp(100)
+    likely, rare = odds / (1 + odds), 1 / (1 + odds)
+    first, second = (mpf(rest) + (1 - mpf(rest)) * ratio for ratio in (odds, 1 / odds))
+    for c in (0.5, 1, 20):
+        truth = rare * first ** (c + 1) + likely * second ** (c + 1) if removal else rare * first**-c + likely * second**-c
+        value, error = family.log_moment(c)
+        assert abs(mpf(value) - mp.log(truth)) <= mpf(error)
