@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from parco.balls import arb, ball, lower, precision, upper
+from parco.balls import arb, ball, bits_below_one, lower, precision, upper
 from parco.errors import InternalError, RequestError
 from parco.measure import Measure
 from parco.privacy import classical, gaussian_guess
@@ -26,6 +26,7 @@ __all__ = [
     "mu_squared",
     "mu_squared_lower",
     "mu_squared_upper",
+    "profile_and_slope",
 ]
 
 _BITS_MIN, _BITS_MAX = 128, 1 << 16
@@ -40,7 +41,9 @@ _BITS_NEWTON, _NEAR_ZERO = 192, 1 << 40
 
 
 def cost_factor(measure: Measure) -> Fraction:
-    """What D^2/s^2 is multiplied by: 1 in gdp, 1/2 in zcdp, order/2 in renyi; raises RequestError for pure.
+    """For every measure but pure, returns the factor > 0 of D^2/s^2: 1 in gdp, 1/2 in zcdp, order/2 in renyi.
+
+    Raises RequestError for pure.
 
     Source: Bun & Steinke 2016, proposition 1.6; Mironov 2017, corollary 3; docs/mathematics.md, "Costs".
     """
@@ -52,7 +55,8 @@ def cost_factor(measure: Measure) -> Fraction:
 def mu_squared(sensitivity: Sensitivity, scale: Fraction) -> Fraction:
     """For every scale > 0, returns the exact cost in gdp, or raises RequestError.
 
-    `scale`: standard deviation in the statistic's units. Source: mu = D/s, docs/mathematics.md, "Costs".
+    `sensitivity` (L2) and `scale`, the standard deviation, in the statistic's units. Source: mu = D/s,
+    docs/mathematics.md, "Costs".
     """
     if scale <= 0:
         raise RequestError("the scale of noise is a positive number")
@@ -60,34 +64,38 @@ def mu_squared(sensitivity: Sensitivity, scale: Fraction) -> Fraction:
 
 
 def delta_upper(mu_squared: Fraction, epsilon: Fraction) -> Fraction:
-    """For every mu^2 >= 0 and epsilon >= 0, returns a number at least the profile's delta, or raises RequestError.
+    """For every mu_squared >= 0 and epsilon >= 0, returns a number at least the profile's delta, or RequestError.
 
-    Above the truth by less than one part in 2^59; never below 2^-4096 unless mu^2 is 0.
+    Above the truth by less than one part in 2^59; never below 2^-4096 unless mu^2 is 0. Source: Balle & Wang 2018,
+    theorem 8.
     """
     return _delta_interval(mu_squared, epsilon)[1]
 
 
 def delta_lower(mu_squared: Fraction, epsilon: Fraction) -> Fraction:
-    """For every mu^2 >= 0 and epsilon >= 0, returns a number at most the profile's delta, or raises RequestError.
+    """For every mu_squared >= 0 and epsilon >= 0, returns a number at most the profile's delta, or RequestError.
 
-    Below the truth by less than one part in 2^59; 0 when the truth is below 2^-4096.
+    Below the truth by less than one part in 2^59; 0 when the truth is below 2^-4096. Source: Balle & Wang 2018, theorem
+    8.
     """
     return _delta_interval(mu_squared, epsilon)[0]
 
 
 def epsilon_upper(mu_squared: Fraction, delta: Fraction) -> Fraction:
-    """For every mu^2 >= 0 and 0 < delta < 1, returns epsilon with profile <= delta, or raises RequestError.
+    """For every mu_squared >= 0 and 0 < delta < 1, returns epsilon with profile <= delta, or raises RequestError.
 
     The least such epsilon, rounded up by less than one part in 2^59 (by less than 2^-200 near zero); 0 when delta is at
-    least the profile at 0. The inequality is proven by the profile's ball at the very number returned.
+    least the profile at 0. The inequality is proven by the profile's ball at the very number returned. Source: Balle &
+    Wang 2018, theorem 8.
     """
     return _epsilon_interval(mu_squared, delta)[1]
 
 
 def epsilon_lower(mu_squared: Fraction, delta: Fraction) -> Fraction:
-    """For every mu^2 >= 0 and 0 < delta < 1, returns epsilon with profile > delta (or 0), or raises RequestError.
+    """For every mu_squared >= 0 and 0 < delta < 1, returns epsilon with profile > delta (or 0), or RequestError.
 
-    Below the least epsilon that satisfies delta by less than one part in 2^59 (by less than 2^-200 near zero).
+    Below the least epsilon that satisfies delta by less than one part in 2^59 (by less than 2^-200 near zero). Source:
+    Balle & Wang 2018, theorem 8.
     """
     return _epsilon_interval(mu_squared, delta)[0]
 
@@ -95,7 +103,8 @@ def epsilon_lower(mu_squared: Fraction, delta: Fraction) -> Fraction:
 def mu_squared_lower(epsilon: Fraction, delta: Fraction) -> Fraction:
     """For every epsilon >= 0 and 0 < delta < 1, returns mu^2 with profile(epsilon) < delta, or raises RequestError.
 
-    The largest such mu^2, rounded down by less than one part in 2^59: the side for a cap.
+    The largest such mu^2, rounded down by less than one part in 2^59: the side for a cap. Source: Balle & Wang 2018,
+    theorem 8.
     """
     return _mu_squared_interval(epsilon, delta)[0]
 
@@ -103,7 +112,8 @@ def mu_squared_lower(epsilon: Fraction, delta: Fraction) -> Fraction:
 def mu_squared_upper(epsilon: Fraction, delta: Fraction) -> Fraction:
     """For every epsilon >= 0 and 0 < delta < 1, returns mu^2 with profile(epsilon) > delta, or raises RequestError.
 
-    Above the largest mu^2 that satisfies (epsilon, delta) by less than one part in 2^59.
+    Above the largest mu^2 that satisfies (epsilon, delta) by less than one part in 2^59. Source: Balle & Wang 2018,
+    theorem 8.
     """
     return _mu_squared_interval(epsilon, delta)[1]
 
@@ -165,8 +175,8 @@ def _epsilon_refined(mu_squared: Fraction, delta: Fraction) -> Fraction | None:
     near = gaussian_guess.epsilon_near(mu_squared, delta)
     if near is None or near * _NEAR_ZERO < mu_squared:
         return None
-    with precision(_BITS_NEWTON + _magnitude(1 / mu_squared)):
-        profile, slope = _profile_and_slope(mu_squared, near)
+    with precision(_BITS_NEWTON + bits_below_one(mu_squared)):
+        profile, slope = profile_and_slope(mu_squared, near)
         return _moved(near, (profile - ball(delta)) / slope)
 
 
@@ -175,7 +185,7 @@ def _mu_squared_refined(epsilon: Fraction, delta: Fraction) -> Fraction | None:
     near = gaussian_guess.mu_near(epsilon, delta)
     if near is None:
         return None
-    with precision(_BITS_NEWTON + _magnitude(1 / near)):
+    with precision(_BITS_NEWTON + bits_below_one(near)):
         gap = ball(epsilon) / ball(near) - ball(near) / 2
         density = (-gap * gap / 2).exp() / (2 * arb.pi()).sqrt()
         return _moved(near, (ball(delta) - _profile(near**2, epsilon)) / density) ** 2
@@ -183,13 +193,14 @@ def _mu_squared_refined(epsilon: Fraction, delta: Fraction) -> Fraction | None:
 
 def _profile(mu_squared: Fraction, epsilon: Fraction) -> arb:
     """The profile at the current precision; mu_squared > 0."""
-    return _profile_and_slope(mu_squared, epsilon)[0]
+    return profile_and_slope(mu_squared, epsilon)[0]
 
 
-def _profile_and_slope(mu_squared: Fraction, epsilon: Fraction) -> tuple[arb, arb]:
-    """The profile, and how fast it falls in epsilon: e^eps Phi(-mu/2 - eps/mu). Phi(x) = erfc(-x/sqrt(2))/2.
+def profile_and_slope(mu_squared: Fraction, epsilon: Fraction) -> tuple[arb, arb]:
+    """For every mu_squared > 0 and epsilon >= 0, returns balls of the profile and of how fast it falls in epsilon.
 
-    The complementary function keeps the far tail.
+    The second is e^eps Phi(-mu/2 - eps/mu); both at the current precision, raising nothing. Phi(x) = erfc(-x/sqrt(2))/2
+    keeps the far tail. Source: Balle & Wang 2018, theorem 8 and its derivative.
     """
     mu, root_two = ball(mu_squared).sqrt(), arb(2).sqrt()
     gap = ball(epsilon) / mu
@@ -266,11 +277,6 @@ def _rank(value: Fraction) -> int:
 def _at_rank(rank: int) -> Fraction:
     exponent, rest = divmod(rank, _MANTISSA)
     return Fraction(2) ** exponent * Fraction(_MANTISSA + rest, _MANTISSA)
-
-
-def _magnitude(value: Fraction) -> int:
-    """The bits of the whole part of a positive number: what a difference of nearly equal terms may lose."""
-    return max(0, value.numerator.bit_length() - value.denominator.bit_length())
 
 
 def _moved(near: Fraction, step: arb) -> Fraction:
