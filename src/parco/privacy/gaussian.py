@@ -38,6 +38,8 @@ _DOUBLINGS_MAX = 4096
 _STEP_MAX = 1 << 70
 # A guess is improved by one step of Newton's method at this many bits; below mu^2 over this, epsilon is near zero.
 _BITS_NEWTON, _NEAR_ZERO = 192, 1 << 40
+# From here on the complementary error function of the far tail is taken from its asymptotic form (Tricomi's U).
+_FAR = 1 << 12
 
 
 def cost_factor(measure: Measure) -> Fraction:
@@ -202,11 +204,15 @@ def profile_and_slope(mu_squared: Fraction, epsilon: Fraction) -> tuple[arb, arb
     The second is e^eps Phi(-mu/2 - eps/mu); both at the current precision, raising nothing. Phi(x) = erfc(-x/sqrt(2))/2
     keeps the far tail. Source: Balle & Wang 2018, theorem 8 and its derivative.
     """
-    mu, root_two = ball(mu_squared).sqrt(), arb(2).sqrt()
+    mu, root_two, half = ball(mu_squared).sqrt(), arb(2).sqrt(), arb(1) / 2
     gap = ball(epsilon) / mu
-    first = ((gap - mu / 2) / root_two).erfc() / 2
-    slope = ball(epsilon).exp() * ((gap + mu / 2) / root_two).erfc() / 2
-    return first - slope, slope
+    near, far = (gap - mu / 2) / root_two, (gap + mu / 2) / root_two
+    if far < _FAR:
+        slope = ball(epsilon).exp() * far.erfc() / 2
+    else:
+        # e^eps erfc(far) without its two factors, which grow and shrink beyond all bounds.
+        slope = (-near * near).exp() * (far * far).hypgeom_u(half, half) / (2 * arb.pi().sqrt())
+    return near.erfc() / 2 - slope, slope
 
 
 def _exceeds(mu_squared: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
