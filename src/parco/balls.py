@@ -17,7 +17,7 @@ from flint import arb, ctx, fmpq
 
 from parco.errors import InternalError
 
-__all__ = ["arb", "ball", "ctx_precision", "lower", "precision", "upper"]
+__all__ = ["arb", "ball", "bits_below_one", "ctx_precision", "lower", "precision", "upper"]
 
 _LOCK = threading.RLock()
 _PRECISION = ctx.prec
@@ -53,8 +53,12 @@ def ctx_precision() -> int:
 
 def ball(value: Fraction | int) -> arb:
     """A ball that contains `value`, as small as the current precision allows."""
-    value = Fraction(value)
     return arb(fmpq(value.numerator, value.denominator))
+
+
+def bits_below_one(value: Fraction) -> int:
+    """About -log2 of a positive number, and 0 above one: the bits lost when it is what two numbers near 1 differ by."""
+    return max(0, value.denominator.bit_length() - value.numerator.bit_length())
 
 
 def upper(value: arb) -> Fraction:

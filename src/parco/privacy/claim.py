@@ -30,7 +30,7 @@ _NEIGHBOURS = {
 
 @dataclass(frozen=True)
 class Context:
-    """What every claim on one account shares: unit and bounds as text, neighbouring relation, measure.
+    """What every claim on one account shares: unit and bounds as text, `neighbours` (the relation), measure.
 
     Raises RequestError for a neighbouring relation other than `add-or-remove` and `replace`.
     """
@@ -51,12 +51,14 @@ class Context:
 
 @dataclass(frozen=True)
 class Claim:
-    """An upper bound `epsilon` at `delta`, with all it depends on (docs/mathematics.md, "What a claim carries").
+    """An upper bound `epsilon` at `delta` in a `context`, with all it depends on.
+
+    Source: docs/mathematics.md, "What a claim carries".
 
     `accountant`: how epsilon was derived: gaussian-profile, zcdp-improved, renyi-improved, closed-form, basic,
     ex-post-hockey-stick or ex-post-probabilistic. `status`: valid (holds) or tight (holds, and no smaller epsilon
     does). `basis`: cap or realised; `total` is that amount of the measure. `order`: the Renyi order, where one was
-    used. `sampling`: the sampling assumption.
+    used. `fixed_in_advance`: whether the parameters of all releases were. `sampling`: the sampling assumption.
     """
 
     context: Context
@@ -113,10 +115,11 @@ class Claim:
         return caveats
 
     def true_positive_rate_upper(self, false_positive_rate: Fraction) -> Fraction:
-        """For every rate a in [0, 1], the most of those who are in that an attacker wrong about a of the others finds.
+        """For every false_positive_rate a in [0, 1], returns the most that an attacker with it finds, or RequestError.
 
-        min(e^epsilon a + delta, 1 - e^-epsilon (1 - delta - a)), rounded up, at most 1; meant for claims that bound
-        every set of outcomes. Source: Kairouz, Oh & Viswanath 2015, theorem 2.1; docs/mathematics.md, "Claims".
+        As a share of those who are in: min(e^epsilon a + delta, 1 - e^-epsilon (1 - delta - a)), rounded up, at most 1;
+        meant for claims that bound every set of outcomes. Source: Kairouz, Oh & Viswanath 2015, theorem 2.1;
+        docs/mathematics.md, "Claims".
         """
         if not 0 <= false_positive_rate <= 1:
             raise RequestError("a rate lies between 0 and 1")
@@ -161,10 +164,11 @@ def cap_claims(
 ) -> tuple[Claim, ...]:
     """For every account with this cap, returns what always holds of it, the sharpest first, or raises RequestError.
 
-    By the sharpest conversion of the measure at `delta` (0 < delta < 1; unused for pure), and for gdp and zcdp the
-    classical closed form beside it; the claims' delta adds what mechanisms may spend of their own. Labelled valid, not
-    tight: parameters are chosen along the way, so that a run may end below the cap, or spend it on better mechanisms; a
-    tight claim needs a schedule fixed in advance. Source: docs/mathematics.md, "What may be claimed" (i).
+    `context`: what all claims on the account share; `cap` >= 0, an amount of its measure. By the sharpest conversion at
+    `delta` (0 < delta < 1; unused for pure), and for gdp and zcdp the classical closed form beside it; the claims'
+    delta adds `delta_mechanisms`, what mechanisms may spend of their own. Labelled valid, not tight: parameters are
+    chosen along the way, so that a run may end below the cap, or spend it on better mechanisms; a tight claim needs a
+    schedule fixed in advance. Source: docs/mathematics.md, "What may be claimed" (i).
     """
     _check_total(cap)
     measure = context.measure
@@ -183,9 +187,10 @@ def realised_claims(
 ) -> tuple[Claim, ...]:
     """For every total realised at a stopping time, returns what may be claimed of it, or raises RequestError.
 
-    pure: the total itself, without order or delta. Other measures: a hockey-stick and a probabilistic claim at the
-    receipt order fixed at signing; the second only where no mechanism spent a delta of its own (`delta_mechanisms`,
-    which the first adds to its delta). Source: docs/mathematics.md, "What may be claimed" (ii).
+    `context`: what all claims on the account share; `total` >= 0, an amount of its measure. pure: the total itself,
+    without order or delta. Other measures: a hockey-stick and a probabilistic claim at `delta`, 0 < delta < 1, and the
+    receipt `order` > 1, both fixed at signing; the second only where no mechanism spent a delta of its own
+    (`delta_mechanisms`, which the first adds to its delta). Source: docs/mathematics.md, "What may be claimed" (ii).
     """
     _check_total(total)
     if context.measure == Measure.PURE:

@@ -13,7 +13,7 @@ _BITS = 256
 
 
 def epsilon_upper(mu_squared: Fraction, delta: Fraction) -> Fraction:
-    """For every mu^2 >= 0 and 0 < delta < 1, returns a + 2 sqrt(a log(1/delta)), a = mu^2/2, or raises RequestError.
+    """For every mu_squared >= 0 and 0 < delta < 1, returns a + 2 sqrt(a log(1/delta)), a = mu^2/2, or RequestError.
 
     Valid: the Gaussian profile at the number returned is at most delta. Not tight: at delta = 1e-6 a fifth above the
     truth is usual. Rounded up. Source: Renyi bound alpha a converted at its best order (Mironov 2017, proposition 3);
@@ -29,7 +29,7 @@ def mu_squared_lower(epsilon: Fraction, delta: Fraction) -> Fraction:
     """For every epsilon >= 0 and 0 < delta < 1, returns mu^2 with closed form <= epsilon, or raises RequestError.
 
     The largest, rounded down: sqrt(a) = sqrt(log(1/delta) + epsilon) - sqrt(log(1/delta)), written without the
-    difference, which would cancel.
+    difference, which would cancel. Source: as `epsilon_upper`, turned round.
     """
     _check(epsilon, delta, "epsilon")
     with precision(_BITS):

@@ -18,7 +18,11 @@ ACCOUNTANTS = {"pure": "basic", "gdp": "gaussian-profile", "zcdp": "zcdp-improve
 
 
 def epsilon_upper(measure: Measure, amount: Fraction, delta: Fraction) -> Fraction:
-    """For every amount >= 0, returns an epsilon that holds at delta (0 < delta < 1; unused for pure)."""
+    """For every amount >= 0 of a measure, returns an epsilon that holds at delta, or raises RequestError.
+
+    0 < `delta` < 1, unused for pure. Rounded up. Source: `gaussian.epsilon_upper` (gdp), `renyi.epsilon_upper` (zcdp),
+    `renyi.epsilon_at_order_upper` (renyi).
+    """
     if measure == Measure.PURE:
         return amount
     if measure == Measure.GDP:
@@ -29,9 +33,10 @@ def epsilon_upper(measure: Measure, amount: Fraction, delta: Fraction) -> Fracti
 
 
 def amount_lower(measure: Measure, epsilon: Fraction, delta: Fraction) -> Fraction:
-    """For every epsilon > 0, returns an amount that implies (epsilon, delta), the side for a cap, or RequestError.
+    """For every epsilon > 0, returns an amount of the measure that implies (epsilon, delta), or raises RequestError.
 
-    Rounded down by less than one part in 10^12; 0 where a renyi order is too small for the delta.
+    0 < `delta` < 1, unused for pure. The side for a cap: rounded down by less than one part in 10^12; 0 where a renyi
+    order is too small for the delta. Source: as `epsilon_upper`, turned round.
     """
     if measure == Measure.PURE:
         return epsilon

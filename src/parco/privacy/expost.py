@@ -8,22 +8,29 @@ the bounds it returned; the functions below turn that into (epsilon, delta), out
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Protocol
 
 from parco.balls import arb, ball, precision, upper
 from parco.errors import RequestError
 from parco.measure import Measure
 from parco.privacy import renyi
 
-__all__ = ["bound_at_order", "hockey_stick_epsilon_upper", "probabilistic_epsilon_upper"]
+__all__ = ["Conversion", "bound_at_order", "hockey_stick_epsilon_upper", "probabilistic_epsilon_upper"]
 
 _BITS = 256
+
+
+class Conversion(Protocol):
+    """Either of the two conversions below: from a bound at an order to an epsilon at delta."""
+
+    def __call__(self, bound: Fraction, *, order: Fraction, delta: Fraction) -> Fraction: ...
 
 
 def bound_at_order(measure: Measure, total: Fraction, *, order: Fraction) -> Fraction:
     """For every realised total >= 0 and order alpha > 1, returns the exact ex-post bound, or raises RequestError.
 
-    gdp: alpha mu^2/2. zcdp: alpha rho. renyi: the total itself, at its own order and no other. pure: the sum of epsilon
-    itself, at every order.
+    `total`: an amount of the `measure`. gdp: alpha mu^2/2. zcdp: alpha rho. renyi: the total itself, at its own order
+    and no other. pure: the sum of epsilon itself, at every order. Source: docs/mathematics.md, "Ex-post conversions".
     """
     _check_order(order)
     _check_bound(total)
@@ -48,8 +55,8 @@ def probabilistic_epsilon_upper(bound: Fraction, *, order: Fraction, delta: Frac
     """For every bound >= 0, order > 1 and 0 < delta < 1, returns a bound on the loss, or raises RequestError.
 
     bound + log(1/delta)/(alpha-1), rounded up: with probability at least 1 - delta the privacy loss stays below it, at
-    all times at once (Ville's inequality). Valid only when all mechanism deltas are zero; lost under post-processing
-    that drops the bound.
+    all times at once. Valid only when all mechanism deltas are zero; lost under post-processing that drops the bound.
+    Source: Ville's inequality; docs/mathematics.md, "Ex-post conversions".
     """
     _check(bound, order, delta)
     with precision(_BITS):

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from parco.balls import arb, ball, lower, precision, upper
+from parco.balls import arb, ball, bits_below_one, lower, precision, upper
 from parco.errors import InternalError, RequestError
 from parco.measure import Measure
-from parco.privacy import classical
+from parco.privacy import classical, gaussian_guess
 from parco.privacy.sensitivity import Sensitivity
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "mu_squared",
     "mu_squared_lower",
     "mu_squared_upper",
+    "profile_and_slope",
 ]
 
 _BITS_MIN, _BITS_MAX = 128, 1 << 16
@@ -34,10 +35,17 @@ _TIGHT_BITS = 60
 _DELTA_FLOOR = Fraction(1, 2**4096)
 _EPSILON_FLOOR = Fraction(1, 2**200)
 _DOUBLINGS_MAX = 4096
+_STEP_MAX = 1 << 70
+# A guess is improved by one step of Newton's method at this many bits; below mu^2 over this, epsilon is near zero.
+_BITS_NEWTON, _NEAR_ZERO = 192, 1 << 40
+# From here on the complementary error function of the far tail is taken from its asymptotic form (Tricomi's U).
+_FAR = 1 << 12
 
 
 def cost_factor(measure: Measure) -> Fraction:
-    """What D^2/s^2 is multiplied by: 1 in gdp, 1/2 in zcdp, order/2 in renyi; raises RequestError for pure.
+    """For every measure but pure, returns the factor > 0 of D^2/s^2: 1 in gdp, 1/2 in zcdp, order/2 in renyi.
+
+    Raises RequestError for pure.
 
     Source: Bun & Steinke 2016, proposition 1.6; Mironov 2017, corollary 3; docs/mathematics.md, "Costs".
     """
@@ -49,7 +57,8 @@ def cost_factor(measure: Measure) -> Fraction:
 def mu_squared(sensitivity: Sensitivity, scale: Fraction) -> Fraction:
     """For every scale > 0, returns the exact cost in gdp, or raises RequestError.
 
-    `scale`: standard deviation in the statistic's units. Source: mu = D/s, docs/mathematics.md, "Costs".
+    `sensitivity` (L2) and `scale`, the standard deviation, in the statistic's units. Source: mu = D/s,
+    docs/mathematics.md, "Costs".
     """
     if scale <= 0:
         raise RequestError("the scale of noise is a positive number")
@@ -57,34 +66,38 @@ def mu_squared(sensitivity: Sensitivity, scale: Fraction) -> Fraction:
 
 
 def delta_upper(mu_squared: Fraction, epsilon: Fraction) -> Fraction:
-    """For every mu^2 >= 0 and epsilon >= 0, returns a number at least the profile's delta, or raises RequestError.
+    """For every mu_squared >= 0 and epsilon >= 0, returns a number at least the profile's delta, or RequestError.
 
-    Above the truth by less than one part in 2^59; never below 2^-4096 unless mu^2 is 0.
+    Above the truth by less than one part in 2^59; never below 2^-4096 unless mu^2 is 0. Source: Balle & Wang 2018,
+    theorem 8.
     """
     return _delta_interval(mu_squared, epsilon)[1]
 
 
 def delta_lower(mu_squared: Fraction, epsilon: Fraction) -> Fraction:
-    """For every mu^2 >= 0 and epsilon >= 0, returns a number at most the profile's delta, or raises RequestError.
+    """For every mu_squared >= 0 and epsilon >= 0, returns a number at most the profile's delta, or RequestError.
 
-    Below the truth by less than one part in 2^59; 0 when the truth is below 2^-4096.
+    Below the truth by less than one part in 2^59; 0 when the truth is below 2^-4096. Source: Balle & Wang 2018, theorem
+    8.
     """
     return _delta_interval(mu_squared, epsilon)[0]
 
 
 def epsilon_upper(mu_squared: Fraction, delta: Fraction) -> Fraction:
-    """For every mu^2 >= 0 and 0 < delta < 1, returns epsilon with profile <= delta, or raises RequestError.
+    """For every mu_squared >= 0 and 0 < delta < 1, returns epsilon with profile <= delta, or raises RequestError.
 
     The least such epsilon, rounded up by less than one part in 2^59 (by less than 2^-200 near zero); 0 when delta is at
-    least the profile at 0. The inequality is proven by the profile's ball at the very number returned.
+    least the profile at 0. The inequality is proven by the profile's ball at the very number returned. Source: Balle &
+    Wang 2018, theorem 8.
     """
     return _epsilon_interval(mu_squared, delta)[1]
 
 
 def epsilon_lower(mu_squared: Fraction, delta: Fraction) -> Fraction:
-    """For every mu^2 >= 0 and 0 < delta < 1, returns epsilon with profile > delta (or 0), or raises RequestError.
+    """For every mu_squared >= 0 and 0 < delta < 1, returns epsilon with profile > delta (or 0), or RequestError.
 
-    Below the least epsilon that satisfies delta by less than one part in 2^59 (by less than 2^-200 near zero).
+    Below the least epsilon that satisfies delta by less than one part in 2^59 (by less than 2^-200 near zero). Source:
+    Balle & Wang 2018, theorem 8.
     """
     return _epsilon_interval(mu_squared, delta)[0]
 
@@ -92,7 +105,8 @@ def epsilon_lower(mu_squared: Fraction, delta: Fraction) -> Fraction:
 def mu_squared_lower(epsilon: Fraction, delta: Fraction) -> Fraction:
     """For every epsilon >= 0 and 0 < delta < 1, returns mu^2 with profile(epsilon) < delta, or raises RequestError.
 
-    The largest such mu^2, rounded down by less than one part in 2^59: the side for a cap.
+    The largest such mu^2, rounded down by less than one part in 2^59: the side for a cap. Source: Balle & Wang 2018,
+    theorem 8.
     """
     return _mu_squared_interval(epsilon, delta)[0]
 
@@ -100,7 +114,8 @@ def mu_squared_lower(epsilon: Fraction, delta: Fraction) -> Fraction:
 def mu_squared_upper(epsilon: Fraction, delta: Fraction) -> Fraction:
     """For every epsilon >= 0 and 0 < delta < 1, returns mu^2 with profile(epsilon) > delta, or raises RequestError.
 
-    Above the largest mu^2 that satisfies (epsilon, delta) by less than one part in 2^59.
+    Above the largest mu^2 that satisfies (epsilon, delta) by less than one part in 2^59. Source: Balle & Wang 2018,
+    theorem 8.
     """
     return _mu_squared_interval(epsilon, delta)[1]
 
@@ -125,7 +140,12 @@ def _delta_interval(mu_squared: Fraction, epsilon: Fraction) -> tuple[Fraction, 
 def _epsilon_interval(mu_squared: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
     _check_not_negative(mu_squared, "mu squared")
     _check_delta(delta)
-    if mu_squared == 0 or not _exceeds(mu_squared, Fraction(0), delta):
+    if mu_squared == 0:
+        return Fraction(0), Fraction(0)
+    near = _epsilon_refined(mu_squared, delta)
+    if near is not None:
+        return _neighbours(lambda epsilon: _exceeds(mu_squared, epsilon, delta), near)
+    if not _exceeds(mu_squared, Fraction(0), delta):
         return Fraction(0), Fraction(0)
     if not _exceeds(mu_squared, _EPSILON_FLOOR, delta):
         return Fraction(0), _EPSILON_FLOOR
@@ -137,6 +157,9 @@ def _epsilon_interval(mu_squared: Fraction, delta: Fraction) -> tuple[Fraction, 
 def _mu_squared_interval(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
     _check_not_negative(epsilon, "epsilon")
     _check_delta(delta)
+    near = _mu_squared_refined(epsilon, delta)
+    if near is not None:
+        return _neighbours(lambda value: not _exceeds(value, epsilon, delta), near)
     # Two proven lower ends: delta(eps) <= delta(0) <= mu/sqrt(2 pi), with 2 pi > 6; and the closed form turned round.
     # Without the second, mu could start so small that eps/mu leaves the range in which balls are cheap.
     low = max(6 * delta**2, classical.mu_squared_lower(epsilon, delta))
@@ -149,13 +172,47 @@ def _mu_squared_interval(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, 
     raise InternalError("no mu was found whose Gaussian profile exceeds delta")
 
 
+def _epsilon_refined(mu_squared: Fraction, delta: Fraction) -> Fraction | None:
+    """The epsilon at delta to about 2^-70, not proven; None where it is near 0 or no guess was found."""
+    near = gaussian_guess.epsilon_near(mu_squared, delta)
+    if near is None or near * _NEAR_ZERO < mu_squared:
+        return None
+    with precision(_BITS_NEWTON + bits_below_one(mu_squared)):
+        profile, slope = profile_and_slope(mu_squared, near)
+        return _moved(near, (profile - ball(delta)) / slope)
+
+
+def _mu_squared_refined(epsilon: Fraction, delta: Fraction) -> Fraction | None:
+    """The mu^2 at (epsilon, delta) to about 2^-70, not proven; None where no guess was found."""
+    near = gaussian_guess.mu_near(epsilon, delta)
+    if near is None:
+        return None
+    with precision(_BITS_NEWTON + bits_below_one(near)):
+        gap = ball(epsilon) / ball(near) - ball(near) / 2
+        density = (-gap * gap / 2).exp() / (2 * arb.pi()).sqrt()
+        return _moved(near, (ball(delta) - _profile(near**2, epsilon)) / density) ** 2
+
+
 def _profile(mu_squared: Fraction, epsilon: Fraction) -> arb:
-    """The profile at the current precision; mu_squared > 0. Phi(x) = erfc(-x/sqrt(2))/2 keeps the far tail."""
-    mu, root_two = ball(mu_squared).sqrt(), arb(2).sqrt()
+    """The profile at the current precision; mu_squared > 0."""
+    return profile_and_slope(mu_squared, epsilon)[0]
+
+
+def profile_and_slope(mu_squared: Fraction, epsilon: Fraction) -> tuple[arb, arb]:
+    """For every mu_squared > 0 and epsilon >= 0, returns balls of the profile and of how fast it falls in epsilon.
+
+    The second is e^eps Phi(-mu/2 - eps/mu); both at the current precision, raising nothing. Phi(x) = erfc(-x/sqrt(2))/2
+    keeps the far tail. Source: Balle & Wang 2018, theorem 8 and its derivative.
+    """
+    mu, root_two, half = ball(mu_squared).sqrt(), arb(2).sqrt(), arb(1) / 2
     gap = ball(epsilon) / mu
-    first = ((gap - mu / 2) / root_two).erfc()
-    second = ((gap + mu / 2) / root_two).erfc()
-    return (first - ball(epsilon).exp() * second) / 2
+    near, far = (gap - mu / 2) / root_two, (gap + mu / 2) / root_two
+    if far < _FAR:
+        slope = ball(epsilon).exp() * far.erfc() / 2
+    else:
+        # e^eps erfc(far) without its two factors, which grow and shrink beyond all bounds.
+        slope = (-near * near).exp() * (far * far).hypgeom_u(half, half) / (2 * arb.pi().sqrt())
+    return near.erfc() / 2 - slope, slope
 
 
 def _exceeds(mu_squared: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
@@ -176,9 +233,24 @@ def _exceeds(mu_squared: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
     raise InternalError("the Gaussian profile could not be told from delta")
 
 
-# Bisection runs over a grid of numbers with 60-bit mantissas, ordered by rank: halving the ranks halves the exponents
-# first, so that a bracket of many magnitudes costs only a few steps more, and the end is tight in the relative sense.
+# Roots lie between neighbours of a grid of numbers with 60-bit mantissas, ordered by rank: halving the ranks halves the
+# exponents first, so that a bracket of many magnitudes costs only a few steps more, and the end is tight in the
+# relative sense. The profile is monotone, so that the neighbours do not depend on where the search began.
 _MANTISSA = 1 << 60
+
+
+def _neighbours(holds: Callable[[Fraction], bool], near: Fraction) -> tuple[Fraction, Fraction]:
+    """For a condition that ends to hold somewhere, returns grid neighbours of which it does and does not, proven.
+
+    Searches away from `near` > 0 in steps that double: two proofs when it is good, a few more when it is not.
+    """
+    first = _rank(near)
+    step = 1 if holds(_at_rank(first)) else -1
+    while holds(_at_rank(first + step)) is (step > 0):
+        first, step = first + step, 2 * step
+        if abs(step) > _STEP_MAX:
+            raise InternalError("no root was found near the guess")
+    return _narrow(holds, *sorted((first, first + step)))
 
 
 def _bisect(holds: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
@@ -186,6 +258,11 @@ def _bisect(holds: Callable[[Fraction], bool], low: Fraction, high: Fraction) ->
     first, last = _rank(low), _rank(high) + 1
     if not holds(_at_rank(first)) or holds(_at_rank(last)):
         raise InternalError("the bracket of a root does not hold it")
+    return _narrow(holds, first, last)
+
+
+def _narrow(holds: Callable[[Fraction], bool], first: int, last: int) -> tuple[Fraction, Fraction]:
+    """Halves a bracket of ranks, of which it is proven that `holds` does at the first and not at the last."""
     while last - first > 1:
         middle = (first + last) // 2
         if holds(_at_rank(middle)):
@@ -206,6 +283,13 @@ def _rank(value: Fraction) -> int:
 def _at_rank(rank: int) -> Fraction:
     exponent, rest = divmod(rank, _MANTISSA)
     return Fraction(2) ** exponent * Fraction(_MANTISSA + rest, _MANTISSA)
+
+
+def _moved(near: Fraction, step: arb) -> Fraction:
+    """A guess after a step of Newton's method; as it was where the step is not small, or could not be computed."""
+    if not step.is_finite() or abs(step) > ball(near) / 2:
+        return near
+    return near + upper(step.mid())
 
 
 def _check_not_negative(value: Fraction, name: str) -> None:

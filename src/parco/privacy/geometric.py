@@ -13,10 +13,10 @@ __all__ = ["epsilon"]
 def epsilon(sensitivity: Sensitivity, scale: Fraction, *, lattice: Fraction) -> Fraction:
     """For every scale and lattice step > 0, returns the exact pure cost L1/scale, or raises RequestError.
 
-    `scale` and `lattice` in the statistic's units. L1 must be a whole number of steps: then statistics of neighbours
-    differ by whole steps and the ratio of their probabilities is at most e^(L1/scale). Off the lattice the supports
-    differ and no epsilon holds. Source: Ghosh, Roughgarden & Sundararajan 2012; docs/mathematics.md, "Two-sided
-    geometric".
+    `sensitivity`, `scale` and `lattice` in the statistic's units. L1 must be a whole number of steps: then statistics
+    of neighbours differ by whole steps and the ratio of their probabilities is at most e^(L1/scale). Off the lattice
+    the supports differ and no epsilon holds. Source: Ghosh, Roughgarden & Sundararajan 2012; docs/mathematics.md,
+    "Two-sided geometric".
     """
     if scale <= 0 or lattice <= 0:
         raise RequestError("scale and lattice step of noise are positive numbers")

@@ -1,14 +1,19 @@
-"""Facts of eps-pure mechanisms of any kind: what they cost in other measures."""
+"""Facts of eps-pure mechanisms of any kind: what they cost in other measures, each attained by randomised response.
+
+The loss of a pair that is eps-pure lies in [-eps, eps]. Under the second law e^loss has mean 1, so that the expectation
+of a convex function of it is largest for a loss of -eps or eps: randomised response is the worst of all, for every
+Renyi order and at every point of the profile (docs/mathematics.md, "Pure mechanisms").
+"""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from parco.balls import ball, precision, upper
+from parco.balls import ball, bits_below_one, precision, upper
 from parco.errors import InternalError, RequestError
 from parco.measure import Measure
 
-__all__ = ["cost_upper", "mu_squared_upper"]
+__all__ = ["check_epsilon", "check_order", "cost_upper", "delta_upper", "mu_squared_upper", "renyi_upper"]
 
 _BITS, _TIGHT_BITS = 256, 60
 
@@ -16,18 +21,39 @@ _BITS, _TIGHT_BITS = 256, 60
 def cost_upper(epsilon: Fraction, measure: Measure) -> Fraction:
     """For every epsilon >= 0, returns a cost that covers every epsilon-pure mechanism in the measure, rounded up.
 
-    zcdp: min(epsilon^2/2, epsilon) (Bun & Steinke 2016, proposition 1.4; and D_alpha <= epsilon <= alpha epsilon).
-    renyi: the divergence of randomised response, which is the largest. RequestError for a negative epsilon.
+    `measure`: pure, epsilon itself; zcdp, epsilon tanh(epsilon/2); gdp, `mu_squared_upper`; renyi, `renyi_upper` at its
+    order. No smaller one covers randomised response. Raises RequestError for a negative epsilon. Source: for zcdp,
+    docs/mathematics.md, "Pure mechanisms" (below the epsilon^2/2 of Bun & Steinke 2016, proposition 1.4).
     """
-    if epsilon < 0:
-        raise RequestError("epsilon is not negative")
+    check_epsilon(epsilon)
     if measure == Measure.PURE:
         return epsilon
     if measure == Measure.ZCDP:
-        return min(epsilon**2 / 2, epsilon)
+        return renyi_upper(epsilon, Fraction(1))
     if measure.order is None:
         return mu_squared_upper(epsilon)
-    return _renyi_upper(epsilon, measure.order)
+    return renyi_upper(epsilon, measure.order)
+
+
+def renyi_upper(epsilon: Fraction, order: Fraction) -> Fraction:
+    """For every epsilon >= 0 and order >= 1, returns the largest Renyi divergence there, or raises RequestError.
+
+    log((e^(alpha eps) + e^((1-alpha) eps))/(1 + e^eps))/(alpha - 1), at order 1 eps tanh(eps/2), in nats, rounded up;
+    randomised response attains it. Source: docs/mathematics.md, "Pure mechanisms".
+    """
+    check_epsilon(epsilon)
+    check_order(order)
+    if epsilon == 0:
+        return Fraction(0)
+    excess = order - 1
+    bits = _BITS + 2 * bits_below_one(epsilon) + (2 * bits_below_one(excess) if excess else 0)
+    with precision(bits):
+        exact = ball(epsilon)
+        if not excess:
+            return min(upper(exact * (exact / 2).tanh()), epsilon)
+        # Both sums are divided by their largest term, so that no exponential is large.
+        top = (ball(1 - 2 * order) * exact).exp().log1p()
+        return min(upper(exact + (top - (-exact).exp().log1p()) / ball(excess)), epsilon)
 
 
 def mu_squared_upper(epsilon: Fraction) -> Fraction:
@@ -37,8 +63,7 @@ def mu_squared_upper(epsilon: Fraction) -> Fraction:
     Source: the trade-off curve of eps-DP has its one kink at 1/(1+e^eps), and the convex Gaussian curve through that
     kink lies below both straight pieces (Dong, Roth & Su 2022, section 2); docs/mathematics.md, "Pure into gdp".
     """
-    if epsilon < 0:
-        raise RequestError("epsilon is not negative")
+    check_epsilon(epsilon)
     if epsilon == 0:
         return Fraction(0)
     with precision(_BITS):
@@ -52,16 +77,30 @@ def mu_squared_upper(epsilon: Fraction) -> Fraction:
         return upper(cost)
 
 
-def _renyi_upper(epsilon: Fraction, order: Fraction) -> Fraction:
-    """log((e^(alpha eps) + e^((1-alpha) eps))/(1 + e^eps))/(alpha - 1): randomised response at order alpha.
+def delta_upper(epsilon: Fraction, *, at: Fraction) -> Fraction:
+    """For every epsilon >= 0 and `at` >= 0, returns the largest delta of an epsilon-pure mechanism at `at`, rounded up.
 
-    Both sums are divided by their largest term, so that no exponential is large.
+    (e^epsilon - e^at)/(1 + e^epsilon), and 0 from epsilon on; randomised response attains it. Raises RequestError for
+    negative arguments. Source: docs/mathematics.md, "Pure mechanisms" (Kairouz, Oh & Viswanath 2015, theorem 2.1).
     """
-    if epsilon == 0:
+    check_epsilon(epsilon)
+    check_epsilon(at)
+    if at >= epsilon:
         return Fraction(0)
-    bits = _BITS + max(0, -2 * (epsilon.numerator.bit_length() - epsilon.denominator.bit_length()))
-    with precision(bits):
-        alpha, exact = ball(order), ball(epsilon)
-        top = ((1 - 2 * alpha) * exact).exp().log1p()
-        cost = ((alpha - 1) * exact + top - (-exact).exp().log1p()) / (alpha - 1)
-        return min(upper(cost), epsilon)
+    with precision(_BITS + bits_below_one(epsilon - at)):
+        return upper(-ball(at - epsilon).expm1() / (1 + ball(-epsilon).exp()))
+
+
+def check_epsilon(epsilon: Fraction) -> None:
+    """For every epsilon >= 0 passes; raises RequestError otherwise (source: the definition)."""
+    if epsilon < 0:
+        raise RequestError("epsilon is not negative")
+
+
+def check_order(order: Fraction) -> None:
+    """For every Renyi order >= 1 passes, 1 being Kullback and Leibler's; raises RequestError otherwise.
+
+    Source: Mironov 2017, definition 3 and its limit.
+    """
+    if order < 1:
+        raise RequestError("the order of a Renyi divergence is at least 1")
