@@ -66,7 +66,7 @@ def order_of(groups: Sequence[ScheduledRelease], *, removal: bool) -> Order:
         _check_range(release)
     plain = [release for release in groups if not release.sampled]
     sampled = [release for release in groups if release.sampled]
-    families = [*_gaussians(plain), *_intervals(plain), *_sampled(sampled, removal=removal)]
+    families = [*_gaussians(plain), *_intervals(plain), *_noise_on_samples(sampled, removal=removal)]
     families += _finite(groups, removal=removal)
     return Order(
         Moments(families),
@@ -89,7 +89,7 @@ def _intervals(plain: Sequence[ScheduledRelease]) -> Iterable[Family]:
             yield family(_floats(release.facts.size for release in found), _floats(release.times for release in found))
 
 
-def _sampled(sampled: Sequence[ScheduledRelease], *, removal: bool) -> Iterable[Family]:
+def _noise_on_samples(sampled: Sequence[ScheduledRelease], *, removal: bool) -> Iterable[Family]:
     found = [release for release in sampled if isinstance(release.facts, Gaussian)]
     if found:
         rates, times = (_floats(getattr(release, name) for release in found) for name in ("rate", "times"))
