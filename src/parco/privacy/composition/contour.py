@@ -20,7 +20,7 @@ from parco.errors import InternalError
 from parco.privacy.composition.families import Complexes, Family, Floats, Line
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
-__all__ = ["Aim", "Chernoff", "Moments", "Profile", "aliases_of", "kappa_log", "less", "log_chernoff", "period", "profile", "rounding"]
+__all__ = ["Aim", "Chernoff", "Moments", "Profile", "aliases_of", "kappa_log", "less", "log_chernoff", "mean_loss", "period", "profile", "rounding"]
 
 _GROWTH = 1.15
 # Multiples of c at which aliases are bounded.
@@ -107,7 +107,8 @@ class Profile:
     """delta(eps) by the nodes of one line; all sums are relative to M(c) e^(-c eps) h/(2 pi).
 
     `values` are M(z)/(M(c) z (z+1)), doubled off the real axis, and `errors` bound what each is off by; `cut_off` bounds
-    the nodes left out. `aliases` are (c', log kappa(c') M(c')) with c' > c.
+    the nodes left out. `aliases` are (c', log kappa(c') M(c')) with c' > c. `centre`: about the epsilon near which the sums
+    cancel least, and rounding and cut-off hide least.
     """
 
     line: Line
@@ -117,15 +118,16 @@ class Profile:
     errors: Floats
     cut_off: float
     aliases: tuple[tuple[float, float], ...]
+    centre: float
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """About log delta(eps), and its derivative: for root finding, without a claim.
 
-        Minus infinity where rounding hides the value: far below the epsilons for which this line was made.
+        Minus infinity where rounding or the cut-off hide the value: far from the centre.
         """
         terms = self.values * np.exp(-1j * epsilon * self.line.heights)
         total = float(terms.real.sum())
-        if total <= self._spread(epsilon):
+        if total <= self._spread(epsilon) + self.cut_off:
             return -math.inf, -self.line.c
         slope = float((terms * self.line.nodes).real.sum()) / total
         return self._log_scale(epsilon) + math.log(total), -slope
@@ -158,7 +160,12 @@ class Profile:
             values=values,
             errors=self.errors * np.abs(factors) * (1 + grown) + np.abs(values) * grown,
             aliases=tuple(aliases),
+            centre=self.centre + mean_loss(ratios, self.line),
         )
+
+    def is_blurred(self, epsilon: float) -> bool:
+        """Whether rounding hides more of delta(epsilon) than the cut-off does."""
+        return self._spread(epsilon) > self.cut_off
 
     def _spread(self, epsilon: float) -> float:
         fixed, turning = self._rounding
@@ -263,7 +270,13 @@ def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int, height: flo
         errors=errors,
         cut_off=cut_off,
         aliases=aliases,
+        centre=mean_loss(ratios, line) - 1 / c - 1 / (c + 1),
     )
+
+
+def mean_loss(ratios: Complexes, line: Line) -> float:
+    """About the derivative of log M at c: the phase of M turns by it along the line, at first."""
+    return float(ratios[1].imag) / line.step if line.count > 1 else 0.0
 
 
 def aliases_of(moments: Moments, c: float, epsilon: float, log_share: float) -> tuple[tuple[float, float], ...]:

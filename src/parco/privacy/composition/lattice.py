@@ -17,7 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from parco.privacy.composition.contour import Aim, Moments, Profile, aliases_of, period, rounding
+from parco.privacy.composition.contour import Aim, Moments, Profile, aliases_of, mean_loss, period, rounding
 from parco.privacy.composition.families import Complexes, Floats, Line
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
@@ -90,5 +90,6 @@ def lattice_profile(moments: Moments, c: float, aim: Aim, *, lattice: Fraction, 
         errors=errors,
         cut_off=0.0,
         aliases=aliases,
+        centre=mean_loss(ratios, line) - 1 / c - 1 / (c + 1),
         lattice=lattice,
     )

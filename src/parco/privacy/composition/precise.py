@@ -26,7 +26,7 @@ __all__ = ["PreciseProfile", "precise_profile"]
 
 _BITS = 224
 _LOG_SMALL = 140.0
-_NODES_MAX = 1 << 12
+_NODES_MAX = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,16 @@ class PreciseProfile:
     log_moment: arb
     values: tuple[acb, ...]
 
+    @property
+    def centre(self) -> float:
+        """As `Profile.centre`."""
+        return self.rough.centre
+
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """About log delta(eps), and its derivative; minus infinity where even balls hide the value."""
         with precision(_BITS):
             total, moved = self._sums(epsilon)
-            if not total > 0:
+            if not total > arb(self.rough.cut_off):
                 return -math.inf, -self.rough.line.c
             return float(self._scaled(epsilon, total).mid()), -float((moved / total).mid())
 

@@ -141,8 +141,24 @@ class SampledInterval:
         return _Rule(logs=logs, losses=losses, log_error=error)
 
     def _height(self, c: float) -> float:
-        """y: the integrand grows by no more than some e^4 in the ellipses, and 2y < pi."""
-        return min(1.2, 4 / (c + 1)) if self.removal else min(1.2, math.sqrt(8 / c), 4 / c)
+        """y: the integrand grows by no more than some e^4 in the ellipses, and 2y < pi.
+
+        Along the path log r grows by no more than `steepest`, and across it |r| shrinks by no more than `_log_shrinking`.
+        """
+        steepest = self._steepest()
+        if self.removal:
+            return min(1.2, 4 / ((c + 1) * steepest))
+        return min(1.2, math.sqrt(8 / (c * min(1.0, 4 * steepest))), 4 / (c * steepest))
+
+    def _steepest(self) -> float:
+        """The share of q e^l in r(l), at the largest real part that the ellipses reach."""
+        return math.exp(math.log(self.rate) + self.epsilon + 1 - self._loss(self.epsilon + 1))
+
+    def _log_shrinking(self, height: float) -> float:
+        """At least log r(Re l) - log|r(l)| for |Im l| <= 2 height: |r|^2 = r(Re l)^2 (1 - 4w(1-w) sin^2(Im l/2)), w <= steepest."""
+        steepest = self._steepest()
+        share = 1.0 if steepest >= 0.5 else 4 * steepest * (1 - steepest)
+        return -math.log1p(-share * math.sin(height) ** 2) / 2 + 1e-12
 
     def _straight(self, height: float) -> Iterator[tuple[complex, complex]]:
         count = math.ceil(2 * self.epsilon / height)
@@ -172,7 +188,7 @@ class SampledInterval:
         if self.removal:
             size = (c + 1) * np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + high)
         else:
-            size = -c * (np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + low) + math.log(math.cos(height)))
+            size = -c * (np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + low) - self._log_shrinking(height))
         bounds = self._log_density() - low / 2 + size
         upright = starts.real == ends.real
         rho = np.where(upright, _UPWARDS, _ACROSS)

@@ -119,7 +119,7 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
     aim = Aim(log_deltas[0], max(bound - 4 / c, 0.0), min(max(tolerance * bound * c / 4, 1e-12), 1e-3))
     for attempt in range(_ATTEMPTS):
         rough = _profile(order, c, aim)
-        for made in _sharper(order, rough, precise=attempt > 0):
+        for made in _sharper(order, rough, late=attempt > 0):
             if made.log_delta_bounds(ceiling)[1] <= log_deltas[0]:
                 return Solved(0.0, ceiling, rough)
             found = enclose(made, log_deltas, top=top, start=bound)
@@ -131,10 +131,10 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
     raise InternalError("the composition could not be computed to the tolerance asked for")
 
 
-def _sharper(order: Order, rough: Profile, *, precise: bool) -> Iterator[AnyProfile]:
-    """The profile in doubles, then, if asked for, the same in balls where there is one."""
+def _sharper(order: Order, rough: Profile, *, late: bool) -> Iterator[AnyProfile]:
+    """The profile in doubles, then the same in balls, where there is one and doubles seem to be what fails."""
     yield rough
-    made = order.precise(rough) if precise else None
+    made = order.precise(rough) if late or rough.is_blurred(rough.centre) else None
     if made is not None:
         yield made
 
@@ -172,7 +172,7 @@ def solve_delta(order: Order, epsilon: float, tolerance: float) -> tuple[float, 
     c = min(_POSITION * c_best, _c_limit(order, order.moments.largest[1], tolerance))
     aim = Aim(bound - 4, epsilon, tolerance / 4)
     for attempt in range(_ATTEMPTS):
-        for made in _sharper(order, _profile(order, c, aim), precise=attempt > 0):
+        for made in _sharper(order, _profile(order, c, aim), late=attempt > 0):
             below, above = made.log_delta_bounds(epsilon)
             if above - below <= tolerance:
                 return below, min(above, 0.0)
@@ -232,16 +232,15 @@ def _ends(root: float, step: float, sign: int) -> Iterator[float]:
 def _root(made: AnyProfile, target: float, start: float, top: float) -> float:
     """About the epsilon in [0, top] at which log delta is the target, by Newton's steps kept inside a bracket.
 
-    Where rounding hides the value, the bound from above tells on which side the root lies.
+    Where the value is hidden, the root lies towards the profile's centre: there it can be seen.
     """
     low, high, point = 0.0, top, start
     for _ in range(_SEARCH):
         value, slope = made.log_delta(point)
-        if value <= target and (value > -math.inf or made.log_delta_bounds(point)[1] <= target):
-            high = point
-        else:
-            low = point
-        following = point + (target - value) / slope if value > -math.inf and slope else math.inf
+        hidden = value == -math.inf
+        above = made.log_delta_bounds(point)[1] > target and point <= made.centre if hidden else value > target
+        low, high = (point, high) if above else (low, point)
+        following = math.inf if hidden or not slope else point + (target - value) / slope
         if not low < following < high:
             following = (low + high) / 2 if high < math.inf else 2 * point + _SMALL
         if abs(following - point) <= 4e-16 * point:
