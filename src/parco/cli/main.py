@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar
 import typer
 from rich.console import Console
 
-from parco.cli import show
+from parco.cli import accounting, show
 from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
 from parco.errors import InternalError, ParcoError, QuestionError
@@ -308,6 +308,9 @@ def figures(
     with progress_after_a_second() as progress:
         written = write_figures(out, progress=progress)
     show_figures(_OUT, written)
+
+
+accounting.register(app)
 
 
 def run() -> None:

@@ -1,7 +1,7 @@
 """Calibration of whole schedules: the least noise that meets a target, and how often a schedule may run under one.
 
-Whatever comes back was proven by the composition itself: the target holds at the number returned, and fails at one a little
-smaller. Source: docs/mathematics.md, "Calibration".
+Whatever comes back was proven by the composition itself: the target holds at the number returned, and fails at one a
+little smaller. Source: docs/mathematics.md, "Calibration".
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _RUNS_MOST = 10**9
 
 @dataclass(frozen=True)
 class Calibration:
-    """The least `scale_factor` for the noise of a whole schedule, the `schedule` with that noise, and the figure it reaches.
+    """The least `scale_factor` for the noise of a whole schedule, the `schedule` with that noise, and the figure it
+    reaches.
 
     `reached`: the interval of epsilon at delta, or of the advantage; its upper end is at most the target.
     """
@@ -44,9 +45,9 @@ class Calibration:
 def calibrate(schedule: Schedule, *, epsilon: Exactable, delta: Exactable) -> Calibration:
     """For every schedule, epsilon > 0 and 0 < delta < 1, returns the least noise with (epsilon, delta), or raises.
 
-    The noise of every release is multiplied by one factor, which is proven to suffice, while a factor smaller by one part in
-    10^6 does not. RequestError where a release has no scale, where its own delta leaves nothing, or where the factor would
-    leave what compositions take (sensitivity/scale from 1e-9 to 1e6).
+    The noise of every release is multiplied by one factor, which is proven to suffice, while a factor smaller by one
+    part in 10^6 does not. RequestError where a release has no scale, where its own delta leaves nothing, or where the
+    factor would leave what compositions take (sensitivity/scale from 1e-9 to 1e6).
     """
     target, at = exact(epsilon, "epsilon"), exact(delta, "delta")
     if target <= 0:
@@ -70,7 +71,8 @@ def calibrate_advantage(schedule: Schedule, *, advantage: Exactable) -> Calibrat
 
 
 def runs_within(schedule: Schedule, *, epsilon: Exactable, delta: Exactable) -> int:
-    """For every schedule, epsilon >= 0 and 0 < delta < 1, returns how often the whole of it may run, or raises RequestError.
+    """For every schedule, epsilon >= 0 and 0 < delta < 1, returns how often the whole of it may run, or raises
+    RequestError.
 
     The largest number proven to keep (epsilon, delta), 0 where not even one run does, at most 10^9 releases of a kind.
     """
@@ -171,9 +173,7 @@ class _Search:
         return Fraction(math.sqrt(self._low * self._high))
 
 
-def _calibration(
-    schedule: Schedule, factor: Fraction, figure: Callable[[Composition], Interval]
-) -> Calibration:
+def _calibration(schedule: Schedule, factor: Fraction, figure: Callable[[Composition], Interval]) -> Calibration:
     rounded = _rounded(factor)
     scaled = schedule.with_scale(rounded)
     return Calibration(rounded, scaled, figure(compose(scaled, _TOLERANCE / 100)))

@@ -1,8 +1,8 @@
 """Facts of mechanisms, exact: what one release loses, whatever it is used for.
 
-A mechanism is known by its dominating pair: two laws between which no neighbouring data sets' outputs are easier to tell
-apart. `composition/` composes pairs, `cost` says what an account is charged. Records are frozen and their numbers rational.
-Source: docs/mathematics.md, "Costs" and "Pairs".
+A mechanism is known by its dominating pair: two laws between which no neighbouring data sets' outputs are easier to
+tell apart. `composition/` composes pairs, `cost` says what an account is charged. Records are frozen and their numbers
+rational. Source: docs/mathematics.md, "Costs" and "Pairs".
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ class Facts(ABC):
 
         A mechanism known by its epsilon alone has noise in inverse proportion to it.
         """
+        del factor
         raise RequestError(f"the noise of {self.tag} cannot be scaled: it is known by its privacy profile alone")
 
 
@@ -231,8 +232,9 @@ class Approximate(Facts):
 class PrivacyProfile(Facts):
     """A mechanism known by points (epsilon, delta) of its privacy profile, both orders of the pair: epsilon rising.
 
-    Epsilon >= 0 and 0 <= delta < 1 at each of at least one and at most 10,000 points. Between points the profile is bounded by the chord in e^epsilon,
-    beyond the last by its delta, before the first by the chord from delta = 1 at e^epsilon = 0.
+    Epsilon >= 0 and 0 <= delta < 1 at each of at least one and at most 10,000 points. Between points the profile is
+    bounded by the chord in e^epsilon, beyond the last by its delta, before the first by the chord from delta = 1 at
+    e^epsilon = 0.
     """
 
     points: tuple[tuple[Fraction, Fraction], ...]

@@ -1,7 +1,7 @@
 """Schedules: sequences of releases fixed in advance, read from and written to JSON or TOML.
 
-A privacy loss distribution composes what was fixed before the first release. A history whose parameters were chosen along
-the way is not a schedule: `fixed` says which of the two this is, and composing refuses the other.
+A privacy loss distribution composes what was fixed before the first release. A history whose parameters were chosen
+along the way is not a schedule: `fixed` says which of the two this is, and composing refuses the other.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class ScheduledRelease:
     def read(cls, record: object) -> ScheduledRelease:
         """For every record of a schedule, returns the release, or raises RequestError with what to write."""
         if not isinstance(record, Mapping):
-            raise RequestError('a release is a table such as {"mechanism": "gaussian", "sensitivity": "1", "scale": "8"}')
+            raise RequestError(
+                'a release is a table such as {"mechanism": "gaussian", "sensitivity": "1", "scale": "8"}'
+            )
         rest = dict(record)
         tag, times, sampling = rest.pop("mechanism", None), rest.pop("times", 1), rest.pop("sampling", None)
         if isinstance(times, str) and times.isdecimal() and len(times) <= len(str(_TIMES_MAX)):
@@ -99,7 +101,8 @@ class Schedule:
 
     @classmethod
     def parse(cls, text: str) -> Schedule:
-        """For every JSON list of releases, or TOML with [[release]] tables, returns the schedule, or raises RequestError.
+        """For every JSON list of releases, or TOML with [[release]] tables, returns the schedule, or raises
+        RequestError.
 
         Numbers are taken as they are written. Nothing is repaired: unknown keys, cut-off text, NaN are refused.
         """
@@ -108,7 +111,9 @@ class Schedule:
         try:
             tables = tomllib.loads(text, parse_float=str)
         except ValueError as error:
-            raise RequestError(f"a schedule is a JSON list of releases, or TOML with [[release]] tables: {error}") from None
+            raise RequestError(
+                f"a schedule is a JSON list of releases, or TOML with [[release]] tables: {error}"
+            ) from None
         if set(tables) != {"release"} or not isinstance(tables["release"], list):
             raise RequestError("a TOML schedule holds [[release]] tables and nothing else")
         return cls.of(tables["release"])
@@ -138,8 +143,8 @@ def _rate(sampling: object) -> Fraction:
         raise RequestError('sampling is a table such as {"scheme": "poisson", "rate": "0.01"}')
     if sampling["scheme"] != "poisson":
         raise RequestError(
-            "sampling scheme: only poisson (each unit by a coin of its own) can be accounted for; fixed-size or shuffled "
-            "batches and weighted samplers are different mechanisms"
+            "sampling scheme: only poisson (each unit by a coin of its own) can be accounted for; fixed-size or "
+            "shuffled batches and weighted samplers are different mechanisms"
         )
     return exact(sampling["rate"], "sampling rate")
 

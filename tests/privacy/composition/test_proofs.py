@@ -28,7 +28,13 @@ def meet(first: Interval, second: Interval) -> bool:
 
 
 @pytest.mark.parametrize(
-    "facts", [RandomisedResponse(Fraction(1, 3)), RandomisedResponse(Fraction(2)), Laplace(Fraction(1), Fraction(1)), Gaussian(HALF, HALF)]
+    "facts",
+    [
+        RandomisedResponse(Fraction(1, 3)),
+        RandomisedResponse(Fraction(2)),
+        Laplace(Fraction(1), Fraction(1)),
+        Gaussian(HALF, HALF),
+    ],
 )
 def test_a_release_off_the_lattice_is_not_added_to_the_nodes_of_the_lattice(facts: Facts) -> None:
     schedule = Schedule((ScheduledRelease(RandomisedResponse(Fraction(1)), 200),))
@@ -48,6 +54,7 @@ def one_node(value: complex, error: float) -> Profile:
         errors=np.array([error]),
         cut_off=0.0,
         aliases=((2.0, 0.0),),
+        centre=0.0,
     )
 
 
@@ -64,7 +71,7 @@ def test_an_end_that_was_not_found_is_not_near() -> None:
 
 @pytest.mark.parametrize("removal", [True, False])
 @pytest.mark.parametrize("rate", [Fraction(1, 100), HALF, Fraction(9, 10), Fraction(1)])
-def test_one_point_of_a_profile_is_the_approximate_mechanism(rate: Fraction, removal: bool) -> None:  # noqa: FBT001
+def test_one_point_of_a_profile_is_the_approximate_mechanism(rate: Fraction, removal: bool) -> None:
     epsilon, delta = HALF, Fraction(1, 10)
     pair = [Approximate(epsilon, delta), PrivacyProfile(((epsilon, delta),))]
     orders = [order_of([ScheduledRelease(facts, 3, rate)], removal=removal) for facts in pair]
@@ -76,13 +83,15 @@ def test_one_point_of_a_profile_is_the_approximate_mechanism(rate: Fraction, rem
 
 
 @pytest.mark.parametrize("removal", [True, False])
-def test_rates_near_one_are_not_rounded(removal: bool) -> None:  # noqa: FBT001
+def test_rates_near_one_are_not_rounded(removal: bool) -> None:
     rest = Fraction(1, 10**15)
     [family] = order_of([ScheduledRelease(Pure(Fraction(100)), 1, 1 - rest)], removal=removal).moments.families
     odds = mp.exp(100)
     likely, rare = odds / (1 + odds), 1 / (1 + odds)
     first, second = (mpf(rest) + (1 - mpf(rest)) * ratio for ratio in (odds, 1 / odds))
     for c in (0.5, 1, 20):
-        truth = rare * first ** (c + 1) + likely * second ** (c + 1) if removal else rare * first**-c + likely * second**-c
+        truth = (
+            rare * first ** (c + 1) + likely * second ** (c + 1) if removal else rare * first**-c + likely * second**-c
+        )
         value, error = family.log_moment(c)
         assert abs(mpf(value) - mp.log(truth)) <= mpf(error)

@@ -58,7 +58,8 @@ def grouped(releases: Sequence[ScheduledRelease]) -> tuple[ScheduledRelease, ...
 
 
 def order_of(groups: Sequence[ScheduledRelease], *, removal: bool) -> Order:
-    """For every sequence of different releases, returns one order of the pair without its infinite losses, or RequestError.
+    """For every sequence of different releases, returns one order of the pair without its infinite losses, or
+    RequestError.
 
     `removal`: P is the law with the unit. D/s and epsilon outside 10^-9 to 10^6, and rates below 10^-9, are refused.
     """
@@ -108,11 +109,11 @@ def _finite(groups: Sequence[ScheduledRelease], *, removal: bool) -> Iterable[Fa
             losses, log_masses = outcomes(release.facts, release.rate, removal)
             rows.setdefault(len(losses), []).append((losses, log_masses, release.times))
     for found in rows.values():
-        losses, masses, times = zip(*found, strict=True)
-        yield FiniteLosses(np.array(losses), np.array(masses), _floats(times))
+        losses, log_masses = (np.array([row[place] for row in found]) for place in (0, 1))
+        yield FiniteLosses(losses, log_masses, _floats(row[2] for row in found))
 
 
-def _two_outcomes(facts: Facts, rate: Fraction, removal: bool) -> tuple[Floats, Floats]:  # noqa: FBT001
+def _two_outcomes(facts: Facts, rate: Fraction, removal: bool) -> tuple[Floats, Floats]:
     """Randomised response, and what is left of an (epsilon, delta) mechanism without its infinite losses."""
     if rate == 1:
         epsilon = facts.size
@@ -124,11 +125,12 @@ def _two_outcomes(facts: Facts, rate: Fraction, removal: bool) -> tuple[Floats, 
         return _sampled([odds, 1 / odds], [1 / (1 + odds), odds / (1 + odds)], alone, rate, removal)
 
 
-def _sampled(odds: list[arb], under_q: list[arb], alone: arb, rate: Fraction, removal: bool) -> tuple[Floats, Floats]:  # noqa: FBT001
-    """For outcomes with the ratio `odds` of P to Q and the mass `under_q` (times 1 - `alone`), losses and masses of the mixture.
+def _sampled(odds: list[arb], under_q: list[arb], alone: arb, rate: Fraction, removal: bool) -> tuple[Floats, Floats]:
+    """For outcomes with the ratio `odds` of P to Q and the mass `under_q` (times 1 - `alone`), losses and masses of the
+    mixture.
 
-    `alone` is the mass of what only Q has. The mixture (1-q) Q + q P gives it 1-q times that: a loss like the others. What
-    only P has is an infinite loss where the mixture comes first, and where it comes second does not occur.
+    `alone` is the mass of what only Q has. The mixture (1-q) Q + q P gives it 1-q times that: a loss like the others.
+    What only P has is an infinite loss where the mixture comes first, and where it comes second does not occur.
     """
     share = ball(rate)
     mixed = [1 - share + share * odd for odd in odds]
@@ -141,7 +143,7 @@ def _sampled(odds: list[arb], under_q: list[arb], alone: arb, rate: Fraction, re
     return _as_floats([mix.log() for mix in mixed], [mix * mass for mix, mass in zip(mixed, masses, strict=True)])
 
 
-def _profile_outcomes(facts: Facts, rate: Fraction, removal: bool) -> tuple[Floats, Floats]:  # noqa: FBT001
+def _profile_outcomes(facts: Facts, rate: Fraction, removal: bool) -> tuple[Floats, Floats]:
     """The pair whose profile is the chords between the points (in e^epsilon), with their mirror images below 0.
 
     A pair with profile delta at epsilon in both orders has delta(-epsilon) = 1 - e^-epsilon (1 - delta(epsilon)).
@@ -155,17 +157,20 @@ def _profile_outcomes(facts: Facts, rate: Fraction, removal: bool) -> tuple[Floa
         slopes = [(deltas[0] - 1) / odds[0]]
         slopes += [(deltas[i + 1] - deltas[i]) / (odds[i + 1] - odds[i]) for i in range(len(corners) - 1)]
         slopes.append(arb(0))
-        # Q has at each corner the change of slope, P that times e^epsilon. The rest of each, the last delta of both as the
-        # corners are mirror images, is what the other has not.
+        # Q has at each corner the change of slope, P that times e^epsilon. The rest of each, the last delta of both as
+        # the corners are mirror images, is what the other has not.
         under_q = [slopes[i + 1] - slopes[i] for i in range(len(corners))]
         if rate == 1:
-            return _as_floats([odd.log() for odd in odds], [odd * mass for odd, mass in zip(odds, under_q, strict=True)])
+            return _as_floats(
+                [odd.log() for odd in odds], [odd * mass for odd, mass in zip(odds, under_q, strict=True)]
+            )
         kept = 1 - deltas[-1]
         return _sampled(odds, [mass / kept for mass in under_q], deltas[-1], rate, removal)
 
 
 def _hull(facts: PrivacyProfile) -> list[tuple[Fraction, arb]]:
-    """The corners of the lower convex hull in e^epsilon of the points, their mirror images and (e^epsilon = 0, delta = 1)."""
+    """The corners of the lower convex hull in e^epsilon of the points, their mirror images and (e^epsilon = 0, delta =
+    1)."""
     mirrored = [(-epsilon, 1 - ball(-epsilon).exp() * (1 - ball(delta))) for epsilon, delta in facts.points if epsilon]
     points = sorted(mirrored, key=lambda point: point[0]) + [(epsilon, ball(delta)) for epsilon, delta in facts.points]
     hull: list[tuple[Fraction, arb]] = []
@@ -190,7 +195,7 @@ def _as_floats(losses: Sequence[arb], masses: Sequence[arb]) -> tuple[Floats, Fl
     """Doubles of the losses, and of the logarithms of the masses divided by their sum, off by a unit or two."""
     total = sum(masses, arb(0))
     balls = [*losses, *((mass / total).log() for mass in masses)]
-    if any(value.rad() > _NARROW * max(abs(value.mid()), _NARROW) for value in balls):
+    if any(float(value.rad()) > _NARROW * max(abs(float(value.mid())), _NARROW) for value in balls):
         raise InternalError("points of a privacy profile lie so near one chord that 256 bits do not tell them from it")
     values = np.array([float(value.mid()) for value in balls])
     return values[: len(losses)], values[len(losses) :]
@@ -214,7 +219,8 @@ class Certain:
 
 
 def certain_part(releases: Sequence[ScheduledRelease], *, removal: bool) -> Certain:
-    """For every sequence of releases, bounds on the mass of infinite losses: 1 - product of (1 - mass) over all of them."""
+    """For every sequence of releases, bounds on the mass of infinite losses: 1 - product of (1 - mass) over all of
+    them."""
     leaking = [release for release in releases if isinstance(release.facts, Approximate | PrivacyProfile)]
     if not leaking:
         return Certain(Fraction(0), Fraction(0))

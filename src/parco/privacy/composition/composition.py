@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -15,7 +14,7 @@ from parco.privacy import gaussian
 from parco.privacy.composition.assemble import Certain, certain_part, grouped, order_of
 from parco.privacy.composition.contour import Profile
 from parco.privacy.composition.rounding import log_interval
-from parco.privacy.composition.solve import Solved, enclose, is_near, solve, solve_delta
+from parco.privacy.composition.solve import Solved, best_order, enclose, is_near, solve, solve_delta
 from parco.privacy.facts import Gaussian
 from parco.privacy.schedule import Schedule, ScheduledRelease
 
@@ -25,6 +24,8 @@ _DELTA_LEAST = Fraction(1, 10**300)
 _TOLERANCE_LEAST, _TOLERANCE_MOST = Fraction(1, 10**11), Fraction(1, 10)
 _BITS = 192
 _EXACT_MAX = 64
+# How near, in log(order - 1), the best order is sought: the bound is flat there.
+_FINE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,9 @@ class Interval:
 class Composition:
     """The privacy loss of all releases of a schedule together; `compose` makes it, `add` makes it longer.
 
-    Every figure is for the composition of the dominating pairs, in the worse of both orders. `tight`: mechanisms of these
-    kinds attain the pairs, so that no smaller epsilon holds; else the figure is valid only. `mu_squared`: the total, where
-    all releases are Gaussian on all units, and then everything is exact.
+    Every figure is for the composition of the dominating pairs, in the worse of both orders. `tight`: mechanisms of
+    these kinds attain the pairs, so that no smaller epsilon holds; else the figure is valid only. `mu_squared`: the
+    total, where all releases are Gaussian on all units, and then everything is exact.
     """
 
     schedule: Schedule
@@ -56,7 +57,8 @@ class Composition:
     """What the last epsilon was proven by, for the next one."""
 
     def epsilon(self, delta: Exactable) -> Interval:
-        """For every 1e-300 <= delta < 1, returns proven ends of the least epsilon >= 0 that holds, or raises RequestError.
+        """For every 1e-300 <= delta < 1, returns proven ends of the least epsilon >= 0 that holds, or raises
+        RequestError.
 
         upper - lower <= tolerance * max(upper, 0.001). Refused where the releases' own delta is not below delta: no
         epsilon holds then. InternalError where the tolerance cannot be reached. Source: docs/mathematics.md,
@@ -93,6 +95,23 @@ class Composition:
             high = max(high, certain.upper + (1 - certain.upper) * _exp(above, up=True))
         return Interval(low, high)
 
+    def renyi_epsilon(self, delta: Exactable) -> Fraction:
+        """For every 1e-300 <= delta < 1, returns an epsilon by the improved Renyi conversion, or raises RequestError.
+
+        At the best of all orders, found to nine digits, in the worse of both orders of the pair; rounded up. Source:
+        docs/mathematics.md, "Renyi conversions".
+        """
+        target = exact(delta, "delta")
+        if not _DELTA_LEAST <= target < 1:
+            raise RequestError("delta is at least 1e-300 and below 1")
+        bounds = [
+            best_order(
+                order_of(self.groups, removal=removal).moments, self._log_deltas(target, removal)[0], accuracy=_FINE
+            )[1]
+            for removal in self._orders()
+        ]
+        return Fraction(max(0.0, *bounds))
+
     def add(self, release: ScheduledRelease) -> Composition:
         """The composition with one release more, chosen before the first: nodes that were computed are kept."""
         total = self.mu_squared
@@ -115,7 +134,8 @@ class Composition:
         )
 
     def _extended(self, release: ScheduledRelease) -> dict[bool, Solved]:
-        """The profiles at hand, with one release more; none where they do not take it, or a second order has become necessary."""
+        """The profiles at hand, with one release more; none where they do not take it, or a second order has become
+        necessary."""
         if release.sampled and not self.schedule.sampled:
             return {}
         extended = {}
@@ -131,7 +151,7 @@ class Composition:
         """Both orders of the pair, or one where they are alike."""
         return (True, False) if self.schedule.sampled else (True,)
 
-    def _log_deltas(self, target: Fraction, removal: bool) -> tuple[float, float]:  # noqa: FBT001
+    def _log_deltas(self, target: Fraction, removal: bool) -> tuple[float, float]:
         """What is left of delta for finite losses, as logarithms from below and from above."""
         certain = self.infinite[removal]
         if certain.upper >= target:
@@ -141,7 +161,7 @@ class Composition:
         low, high = ((target - mass) / (1 - mass) for mass in (certain.upper, certain.lower))
         return log_interval(low)[0], log_interval(high)[1]
 
-    def _solve(self, removal: bool, log_deltas: tuple[float, float], *, ceiling: float) -> Solved:  # noqa: FBT001
+    def _solve(self, removal: bool, log_deltas: tuple[float, float], *, ceiling: float) -> Solved:
         """By nodes that were computed before where they suffice, else anew."""
         before = self.solved.get(removal)
         if before is not None and before.profile is not None:
@@ -162,13 +182,13 @@ def compose(schedule: Schedule, tolerance: Exactable = "1e-6", *, assume_fixed: 
     """For every schedule fixed in advance, returns its composition, or raises RequestError.
 
     `tolerance`: the relative width of the intervals, from 1e-11 to 0.1. A history whose mechanisms or parameters were
-    chosen along the way is refused: its privacy loss is not that of a composition of fixed pairs, and only the amounts of an
-    account's measure add up (docs/mathematics.md, "Fixed in advance"). With `assume_fixed` the figure is that which
-    would hold had everything been fixed; say so beside it.
+    chosen along the way is refused: its privacy loss is not that of a composition of fixed pairs, and only the amounts
+    of an account's measure add up (docs/mathematics.md, "Fixed in advance"). With `assume_fixed` the figure is that
+    which would hold had everything been fixed; say so beside it.
     """
     if not schedule.fixed and not assume_fixed:
         raise AdaptiveHistoryError(
-            "this history's parameters were chosen along the way: a composition holds for schedules fixed in advance only. "
+            "this history's parameters were chosen along the way: a composition holds for schedules fixed in advance. "
             "Claim the total of the account's measure, or pass assume_fixed=True for the figure with that label"
         )
     width = exact(tolerance, "tolerance")

@@ -1,9 +1,9 @@
 """The privacy profile of a composition as a sum over nodes of a vertical line, with everything that it may be off by.
 
 For every c > 0 with M(c) finite, delta(eps) = (1/2 pi) int M(z) e^(-z eps)/(z (z+1)) dt, z = c + it. The infinite
-trapezoid sum with step h is exactly sum over integers k of e^(ckP) delta(eps + kP), P = 2 pi/h: no term is negative, so the
-sum is above the truth, and what it is above by is bounded. Cutting the sum off, rounding and aliases together make the
-certificate. Source: docs/mathematics.md, "Composition by a contour".
+trapezoid sum with step h is exactly sum over integers k of e^(ckP) delta(eps + kP), P = 2 pi/h: no term is negative, so
+the sum is above the truth, and what it is above by is bounded. Cutting the sum off, rounding and aliases together make
+the certificate. Source: docs/mathematics.md, "Composition by a contour".
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -20,7 +21,20 @@ from parco.errors import InternalError
 from parco.privacy.composition.families import Complexes, Family, Floats, Line
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
-__all__ = ["Aim", "Chernoff", "Moments", "Profile", "aliases_of", "kappa_log", "less", "log_chernoff", "mean_loss", "period", "profile", "rounding"]
+__all__ = [
+    "Aim",
+    "Chernoff",
+    "Moments",
+    "Profile",
+    "aliases_of",
+    "kappa_log",
+    "less",
+    "log_chernoff",
+    "mean_loss",
+    "period",
+    "profile",
+    "rounding",
+]
 
 _GROWTH = 1.15
 # Multiples of c at which aliases are bounded.
@@ -81,7 +95,8 @@ def kappa_log(c: float) -> float:
 
 @dataclass(frozen=True)
 class Chernoff:
-    """The bound delta(eps) <= kappa(c) M(c) e^(-c eps) at one c > 0: all that is needed of the lesser order of a pair."""
+    """The bound delta(eps) <= kappa(c) M(c) e^(-c eps) at one c > 0: all that is needed of the lesser order of a
+    pair."""
 
     c: float
     log_bound: float
@@ -106,9 +121,9 @@ class Chernoff:
 class Profile:
     """delta(eps) by the nodes of one line; all sums are relative to M(c) e^(-c eps) h/(2 pi).
 
-    `values` are M(z)/(M(c) z (z+1)), doubled off the real axis, and `errors` bound what each is off by; `cut_off` bounds
-    the nodes left out. `aliases` are (c', log kappa(c') M(c')) with c' > c. `centre`: about the epsilon near which the sums
-    cancel least, and rounding and cut-off hide least.
+    `values` are M(z)/(M(c) z (z+1)), doubled off the real axis, and `errors` bound what each is off by; `cut_off`
+    bounds the nodes left out. `aliases` are (c', log kappa(c') M(c')) with c' > c. `centre`: about the epsilon near
+    which the sums cancel least, and rounding and cut-off hide least.
     """
 
     line: Line
@@ -133,7 +148,8 @@ class Profile:
         return self._log_scale(epsilon) + math.log(total), -slope
 
     def log_delta_bounds(self, epsilon: float) -> tuple[float, float]:
-        """For every epsilon >= 0, doubles at most and at least log delta(eps); minus infinity below where nothing is left."""
+        """For every epsilon >= 0, doubles at most and at least log delta(eps); minus infinity below where nothing is
+        left."""
         total = float((self.values * np.exp(-1j * epsilon * self.line.heights)).real.sum())
         return self._bounds(epsilon, total, self._spread(epsilon) + self.cut_off)
 
@@ -142,7 +158,7 @@ class Profile:
         del lattice
         return True
 
-    def with_more(self, family: Family) -> Profile:
+    def with_more(self, family: Family) -> Self:
         """The profile of the composition with one family more, by the same nodes; the cut-off can only have fallen."""
         ratios, bounds = family.log_ratios(self.line)
         factors = np.exp(ratios)
@@ -230,7 +246,8 @@ def log_alias(line: Line, epsilon: float, aliases: Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Aim:
-    """What a profile is made for: delta near `log_delta`, epsilon not below `epsilon`, and errors below `share` of delta."""
+    """What a profile is made for: delta near `log_delta`, epsilon not below `epsilon`, and errors below `share` of
+    delta."""
 
     log_delta: float
     epsilon: float

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,8 @@ from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 __all__ = ["BoundedRange", "Family", "GaussianSum", "Laplace", "Line", "log_error"]
 
 _FEW = 64
-Floats = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
+Floats = NDArray[np.floating[Any]]
+Complexes = NDArray[np.complexfloating[Any, Any]]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Releases whose privacy loss takes few values: randomised response, pure and approximate mechanisms, tables of points."""
+"""Releases whose privacy loss takes few values: randomised response, pure and approximate mechanisms, tables of
+points."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ _INPUT = 32.0
 class FiniteLosses:
     """Releases whose loss L takes the value losses[r, i] with probability e^log_masses[r, i] under P.
 
-    Arrays of shape (different releases, values), `times` (different releases,); both are rounded from exact numbers, off by
-    at most 32 parts in 2^53. A mass of zero has log_mass minus infinity.
+    Arrays of shape (different releases, values), `times` (different releases,); both are rounded from exact numbers,
+    off by at most 32 parts in 2^53. A mass of zero has log_mass minus infinity.
     """
 
     losses: Floats
@@ -97,7 +98,7 @@ class FiniteLosses:
     def envelope(self, c: float) -> Callable[[float], float]:
         """0 at every height: the sizes come back to that of M(c) again and again."""
         del c
-        return lambda height: 0.0
+        return lambda _: 0.0
 
     def _terms(self, c: float) -> tuple[Floats, Floats]:
         logs = self.log_masses + c * self.losses

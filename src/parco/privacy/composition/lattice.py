@@ -1,12 +1,13 @@
 """Composition of losses that all lie on one lattice: the same nodes, finitely many, and nothing to cut off.
 
-For losses that are whole multiples of g, M has period 2 pi/g along the line, and with m0 = floor(eps/g) + 1, r = m0 g - eps,
-delta(eps) is the sum over m >= m0 of P(L = mg)(1 - e^(eps - mg)), whose transform has instead of 1/(z (z+1)) the kernel
+For losses that are whole multiples of g, M has period 2 pi/g along the line, and with m0 = floor(eps/g) + 1, r = m0 g -
+eps, delta(eps) is the sum over m >= m0 of P(L = mg)(1 - e^(eps - mg)), whose transform has instead of 1/(z (z+1)) the
+kernel
 
     g [e^(-zr)/(1 - e^(-zg)) - e^(-(z+1)r)/(1 - e^(-(z+1)g))].
 
-N nodes over one period give exactly the sum over k of e^(ckP) delta(eps + kP), P = Ng: only aliases and rounding remain.
-Source: docs/mathematics.md, "Losses on a lattice".
+N nodes over one period give exactly the sum over k of e^(ckP) delta(eps + kP), P = Ng: only aliases and rounding
+remain. Source: docs/mathematics.md, "Losses on a lattice".
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ class LatticeProfile(Profile):
         return first, second
 
 
-def lattice_profile(moments: Moments, c: float, aim: Aim, *, lattice: Fraction, nodes_max: int) -> LatticeProfile | None:
+def lattice_profile(
+    moments: Moments, c: float, aim: Aim, *, lattice: Fraction, nodes_max: int
+) -> LatticeProfile | None:
     """The profile by a line at c > 0 that reaches the aim, or None when it would need more than `nodes_max` nodes."""
     log_share = aim.log_delta + math.log(aim.share / 4)
     aliases = aliases_of(moments, c, aim.epsilon, log_share)

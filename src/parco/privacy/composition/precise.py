@@ -1,7 +1,8 @@
 """The same sums in ball arithmetic, for the few compositions whose profile doubles cannot tell from their rounding.
 
-Where a rare outlier decides (tiny rates and tiny deltas), delta(eps) is far smaller than M(c) e^(-c eps) at every c, and the
-sum over nodes cancels. Nodes, points and bounds are those of `contour.py` and `sampled.py`; every number is a ball.
+Where a rare outlier decides (tiny rates and tiny deltas), delta(eps) is far smaller than M(c) e^(-c eps) at every c,
+and the sum over nodes cancels. Nodes, points and bounds are those of `contour.py` and `sampled.py`; every number is a
+ball.
 """
 
 from __future__ import annotations
@@ -139,7 +140,9 @@ def _sampled_gaussian(facts: Gaussian, rate: Fraction, line: Line, *, removal: b
     block = math.isqrt(line.count - 1) + 1
     blocks = -(-line.count // block)
     turns = [acb(0, 1) * arb(line.step) * loss for loss in losses]
-    first = acb_mat([[term * (turn * (block * a)).exp() for term, turn in zip(terms, turns, strict=True)] for a in range(blocks)])
+    first = acb_mat(
+        [[term * (turn * (block * a)).exp() for term, turn in zip(terms, turns, strict=True)] for a in range(blocks)]
+    )
     second = acb_mat([[(turn * b).exp() for b in range(block)] for turn in turns])
     sums = (first * second).entries()[: line.count]
     off = 4 * abs(sums[0]).upper() * (-arb(_LOG_SMALL)).exp()

@@ -5,8 +5,8 @@ With b(x) = 1 - q + q e^((2x-1)/(2 s^2)), the ratio of the mixture (1-q) N(0,s^2
     removal:  M(z) = int N(x; 0, s^2) b(x)^(z+1) dx        addition:  M(z) = int N(x; 0, s^2) b(x)^(-z) dx.
 
 b has no zero with abs(Im x) < pi s^2, and the argument of b(x + iy) has the sign of y. So the integral may be taken
-along Im x = y (removal) or -y (addition), on which abs(b^(it)) falls as t grows: the same points serve every height t, and
-the sum of absolute values bounds abs(M) from any height on. Source: docs/mathematics.md, "Sampled Gaussian".
+along Im x = y (removal) or -y (addition), on which abs(b^(it)) falls as t grows: the same points serve every height t,
+and the sum of absolute values bounds abs(M) from any height on. Source: docs/mathematics.md, "Sampled Gaussian".
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class _Points:
 class SampledGaussian:
     """Poisson-sampled Gaussian releases in one order of the pair; arrays of shape (different releases,).
 
-    `rates` q in (0, 1), `scales` s = standard deviation / sensitivity > 0, `times` how often each occurs; `removal`: the
-    mixture comes first.
+    `rates` q in (0, 1), `scales` s = standard deviation / sensitivity > 0, `times` how often each occurs; `removal`:
+    the mixture comes first.
     """
 
     rates: Floats
@@ -127,7 +127,9 @@ class SampledGaussian:
         """The releases, a few at a time: what is computed of them stays in the processor's cache."""
         for first in range(0, self.different, rows):
             part = slice(first, first + rows)
-            yield replace(self, rates=self.rates[part], scales=self.scales[part], times=self.times[part], crowd=self.different)
+            yield replace(
+                self, rates=self.rates[part], scales=self.scales[part], times=self.times[part], crowd=self.different
+            )
 
     def _points_for(self, line: Line) -> _Points:
         """Points on the real line where the nodes are low and releases many, else on the shifted line."""
@@ -146,7 +148,7 @@ class SampledGaussian:
         """
         shares = _SHARES if self.different <= _FEW else _SHARES_OF_MANY
         lines = [(points.logs.real, points.losses.imag) for points in (self._points(c, share) for share in shares)]
-        centre = _log_sum(self._real_points(c, 0.0).logs)
+        centre = _log_sum(self._real_points(c, 0.0).logs.real)
 
         def bound(height: float) -> float:
             sizes = [_log_sum(logs - height * angles) for logs, angles in lines]
@@ -156,10 +158,13 @@ class SampledGaussian:
         return bound
 
     def _points(self, c: float, share: float) -> _Points:
-        """The trapezoid points, the line shifted by this share of the largest shift: up (removal) or down (addition)."""
+        """The trapezoid points, the line shifted by this share of the largest shift: up (removal) or down
+        (addition)."""
         low, step, count, shift = self._grid(c)
         sign = 1 if self.removal else -1
-        places = (low[:, np.newaxis] + step[:, np.newaxis] * np.arange(count)) + (1j * sign * share) * shift[:, np.newaxis]
+        places = (low[:, np.newaxis] + step[:, np.newaxis] * np.arange(count)) + (1j * sign * share) * shift[
+            :, np.newaxis
+        ]
         scale = self.scales[:, np.newaxis]
         exponents = (2 * places - 1) / (2 * scale**2)
         losses, slope = _log_ratio(self.rates[:, np.newaxis], exponents)
@@ -197,7 +202,8 @@ class SampledGaussian:
         return _Points(logs=logs, losses=losses if self.removal else -losses, roughness=roughness)
 
     def _real_grid(self, c: float, height: float) -> tuple[Floats, Floats, int]:
-        """As `_grid`, unshifted: |integrand| grows by e^(a^2/2s^2), and below the line by e^(height a/s^2), at a distance a."""
+        """As `_grid`, unshifted: |integrand| grows by e^(a^2/2s^2), and below the line by e^(height a/s^2), at a
+        distance a."""
         variances, (low, high) = self.scales**2, self._range(c)
         reach = np.minimum(self.scales * math.sqrt(2 * self.log_small), _STRIP * math.pi * variances)
         if not self.removal:
@@ -222,7 +228,7 @@ class SampledGaussian:
     def _shift(self, c: float) -> Floats:
         """How far the line may be shifted: less than half the strip, and so that little cancels."""
         variances = self.scales**2
-        shift = np.minimum(_SHIFT * self.scales, _STRIP / 2 * math.pi * variances)
+        shift: Floats = np.minimum(_SHIFT * self.scales, _STRIP / 2 * math.pi * variances)
         if not self.removal:
             # |b(x+iy)|^-c may exceed b(x)^-c by the factor cos(y/(2s^2))^-c, and up to twice the shift counts.
             shift = np.minimum(shift, variances * min(1.4, math.sqrt(8 / c)))
@@ -250,7 +256,8 @@ class SampledGaussian:
                     return low, scales * math.sqrt(2 * cut) + 0.5
                 low = np.where(c * slope < -low / 2, low, 2 * low)
             raise InternalError("the range of an integral could not be bounded")
-        # b <= 1 left of 1/2. To the right b <= 2 max(1-q, q e^((2x-1)/2s^2)); the logarithm's slope is below (c+1-x)/s^2.
+        # b <= 1 left of 1/2. To the right b <= 2 max(1-q, q e^((2x-1)/2s^2)); the logarithm's slope is below
+        # (c+1-x)/s^2.
         bump = cut + c * (c + 1) / (2 * scales**2) + (c + 1) * np.minimum(0, np.log(2 * rates))
         plain = scales * np.sqrt(2 * (cut + (c + 1) * math.log(2)))
         high = np.maximum(c + 1 + scales * np.sqrt(2 * np.maximum(bump, 1)), plain)
@@ -260,7 +267,8 @@ class SampledGaussian:
 def weighted_sums(
     terms: Complexes | Floats, losses: Complexes | Floats, roughness: Floats, line: Line
 ) -> tuple[Complexes, Floats]:
-    """For terms and losses of shape (releases, points), sum of terms e^(itL) at each height, and a bound on its rounding.
+    """For terms and losses of shape (releases, points), sum of terms e^(itL) at each height, and a bound on its
+    rounding.
 
     Shapes (releases, count). Heights are i h = (a B + b) h, so that all phases are products of few; Im L >= 0.
     """

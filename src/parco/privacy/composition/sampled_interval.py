@@ -1,13 +1,14 @@
-"""Poisson-sampled Laplace and exponential mechanisms: moments by Gauss-Legendre rules on a bent path, with a proven error.
+"""Poisson-sampled Laplace and exponential mechanisms: moments by Gauss-Legendre rules on a bent path, with a proven
+error.
 
-Without sampling the loss l has under Q the density C e^(-l/2) on (-e, e), and for Laplace noise atoms at both ends. Sampled,
-the ratio of the laws is r(l) = 1 - q + q e^l, and
+Without sampling the loss l has under Q the density C e^(-l/2) on (-e, e), and for Laplace noise atoms at both ends.
+Sampled, the ratio of the laws is r(l) = 1 - q + q e^l, and
 
     removal:  M(z) = int r(l)^(z+1) dQ        addition:  M(z) = int r(l)^(-z) dQ.
 
-abs(r^(it)) = e^(-t arg r), and arg r has the sign of Im l while abs(Im l) < pi. So the path from -e to e goes up (removal)
-or down (addition) by y, across, and back: the same points serve every height t >= 0. Source: docs/mathematics.md,
-"Sampled Laplace".
+abs(r^(it)) = e^(-t arg r), and arg r has the sign of Im l while abs(Im l) < pi. So the path from -e to e goes up
+(removal) or down (addition) by y, across, and back: the same points serve every height t >= 0. Source:
+docs/mathematics.md, "Sampled Laplace".
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,8 +28,8 @@ from parco.privacy.composition.sampled import weighted_sums
 
 __all__ = ["SampledInterval"]
 
-# Pieces of the path, and ellipses (foci at a piece's ends) in which the integrand is bounded: the sum of the semi-axes, in
-# half-lengths. Across, half-length y/2 and semi-minor axis y; upwards, from t to 2t, semi-major axis 3/2 t.
+# Pieces of the path, and ellipses (foci at a piece's ends) in which the integrand is bounded: the sum of the semi-axes,
+# in half-lengths. Across, half-length y/2 and semi-minor axis y; upwards, from t to 2t, semi-major axis 3/2 t.
 _POINTS, _ACROSS, _UPWARDS = 18, 2 + math.sqrt(5), 3 + math.sqrt(8)
 _HALVINGS = 66
 _PIECES_MAX = 20_000
@@ -35,7 +37,8 @@ _PIECES_MAX = 20_000
 
 @dataclass(frozen=True)
 class _Rule:
-    """A rule for one c: log of weight times integrand at height 0, losses L with Im L >= 0, and the error of the rule."""
+    """A rule for one c: log of weight times integrand at height 0, losses L with Im L >= 0, and the error of the
+    rule."""
 
     logs: Complexes
     losses: Complexes
@@ -105,7 +108,8 @@ class SampledInterval:
         return self.times * ratios[0], self.times * errors[0]
 
     def envelope(self, c: float) -> Callable[[float], float]:
-        """For every height, at least the sum of log|M(c + it)/M(c)| over t >= height: by the sizes of the terms, which fall."""
+        """For every height, at least the sum of log|M(c + it)/M(c)| over t >= height: by the sizes of the terms, which
+        fall."""
         rule = self._rule(c, 1.0)
         centre = self.log_moment(c)[0] / self.times
 
@@ -143,7 +147,8 @@ class SampledInterval:
     def _height(self, c: float) -> float:
         """y: the integrand grows by no more than some e^4 in the ellipses, and 2y < pi.
 
-        Along the path log r grows by no more than `steepest`, and across it |r| shrinks by no more than `_log_shrinking`.
+        Along the path log r grows by no more than `steepest`, and across it |r| shrinks by no more than
+        `_log_shrinking`.
         """
         steepest = self._steepest()
         if self.removal:
@@ -155,7 +160,8 @@ class SampledInterval:
         return math.exp(math.log(self.rate) + self.epsilon + 1 - self._loss(self.epsilon + 1))
 
     def _log_shrinking(self, height: float) -> float:
-        """At least log r(Re l) - log|r(l)| for |Im l| <= 2 height: |r|^2 = r(Re l)^2 (1 - 4w(1-w) sin^2(Im l/2)), w <= steepest."""
+        """At least log r(Re l) - log|r(l)| for |Im l| <= 2 height: |r|^2 = r(Re l)^2 (1 - 4w(1-w) sin^2(Im l/2)), w <=
+        steepest."""
         steepest = self._steepest()
         share = 1.0 if steepest >= 0.5 else 4 * steepest * (1 - steepest)
         return -math.log1p(-share * math.sin(height) ** 2) / 2 + 1e-12
@@ -168,14 +174,15 @@ class SampledInterval:
     def _bent(self, height: float) -> Iterator[tuple[complex, complex]]:
         turn = 1j if self.removal else -1j
         heights = [height * 2.0**-k for k in range(_HALVINGS + 1)]
-        for upper, lower in zip(heights[:-1], heights[1:], strict=True):
+        for upper, lower in pairwise(heights):
             yield -self.epsilon + turn * lower, -self.epsilon + turn * upper
             yield self.epsilon + turn * upper, self.epsilon + turn * lower
         for start, end in self._straight(height):
             yield start + turn * height, end + turn * height
 
     def _rule_error(self, c: float, pieces: list[tuple[complex, complex]], height: float) -> float:
-        """log of a bound on the error of the rule: 64/15 half rho^-2n/(1 - rho^-2) times the integrand's bound, piece by piece.
+        """log of a bound on the error of the rule: 64/15 half rho^-2n/(1 - rho^-2) times the integrand's bound, piece
+        by piece.
 
         Source: Trefethen 2013, theorem 19.3. Left out are the first bits of both upward paths, of length y 2^-66.
         """
@@ -219,7 +226,8 @@ class SampledInterval:
     def _roughness(self, rule: _Rule, c: float) -> Floats:
         # The loss is off by some units of itself and of the place, of which abs(place) <= e + 2.
         blur = 4 * ELEMENTARY * (1 + np.abs(rule.losses)) + 8 * (self.epsilon + 2)
-        return 4 * ELEMENTARY + (c + 1) * blur + 4 * np.abs(rule.logs) + 8 * (self.epsilon + 2)
+        rough: Floats = 4 * ELEMENTARY + (c + 1) * blur + 4 * np.abs(rule.logs) + 8 * (self.epsilon + 2)
+        return rough
 
 
 @cache

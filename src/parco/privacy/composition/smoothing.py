@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -139,7 +140,7 @@ class _Smoothed(Profile):
         off += self.smoothing.lack * 2 * math.pi / self.line.step
         return less(below, math.log(off) + self._log_scale(epsilon) + self._log_scale_error(epsilon)), above
 
-    def with_more(self, family: Family) -> Profile:
+    def with_more(self, family: Family) -> Self:
         """As `Profile.with_more`, for the window too."""
         more = super().with_more(family)
         window, errors = _window(more.values, more.errors, self.line, self.smoothing)

@@ -1,7 +1,7 @@
 """The interval in which epsilon lies, for a delta: a double finds the root, the certificate decides.
 
-The upper end is a number at which delta(eps) is proven to be at most delta, the lower end one at which it is proven to be
-at least delta. Which line, how many nodes and which method: whatever reaches the width asked for.
+The upper end is a number at which delta(eps) is proven to be at most delta, the lower end one at which it is proven to
+be at least delta. Which line, how many nodes and which method: whatever reaches the width asked for.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NODES_PLAIN, _NODES_MAX = 1 << 14, 1 << 22
 _WIDENINGS = 50
 _ATTEMPTS = 5
 _SEPARATION = 30.0
-_SMALL = 1e-3
+_SMALL, _COARSE = 1e-3, 0.5
 
 
 AnyProfile = Profile | PreciseProfile
@@ -169,7 +169,8 @@ def solve_delta(order: Order, epsilon: float, tolerance: float) -> tuple[float, 
     if epsilon >= order.moments.largest[1]:
         return -math.inf, -math.inf
     c_best, bound = _best_at(order.moments, epsilon)
-    c = min(_POSITION * c_best, _c_limit(order, order.moments.largest[1], tolerance))
+    c = max(_POSITION * c_best, _cheap_c(order.moments.sketch()))
+    c = min(c, _c_limit(order, order.moments.largest[1], tolerance))
     aim = Aim(bound - 4, epsilon, tolerance / 4)
     for attempt in range(_ATTEMPTS):
         for made in _sharper(order, _profile(order, c, aim), late=attempt > 0):
@@ -178,6 +179,15 @@ def solve_delta(order: Order, epsilon: float, tolerance: float) -> tuple[float, 
                 return below, min(above, 0.0)
         aim = Aim(made.log_delta(epsilon)[0] if below > -math.inf else aim.log_delta - 4, epsilon, aim.share / 8)
     raise InternalError("the composition could not be computed to the tolerance asked for")
+
+
+def _cheap_c(moments: Moments) -> float:
+    """About the c with log M(c) = 1: up to there a line costs no digit, and a smaller c only more nodes."""
+    low, high = _LOG_C_MIN, _LOG_C_MAX
+    while high - low > _COARSE:
+        middle = (low + high) / 2
+        low, high = (low, middle) if moments.log_moment(math.exp(middle))[0] > 1 else (middle, high)
+    return math.exp(low)
 
 
 def _best_at(moments: Moments, epsilon: float) -> tuple[float, float]:
