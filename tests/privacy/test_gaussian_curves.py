@@ -1,4 +1,5 @@
-"""Curves in doubles: always on their side of the truth, as close as stated, and made of functions as exact as claimed."""
+"""Curves in doubles: always on their side of the truth, as close as stated, and made of functions as exact as
+claimed."""
 
 from __future__ import annotations
 

@@ -64,7 +64,10 @@ class AccountantClaim:
 
 @dataclass(frozen=True)
 class Account:
-    """What all accountants say of a schedule at one `delta`; those that do not apply, with the reason."""
+    """What all accountants say of a schedule of so many `releases`, at one `delta`.
+
+    `claims`: in the order of `account`; `not_applicable`: those that do not apply, with the reason.
+    """
 
     delta: Fraction
     releases: int
@@ -86,7 +89,7 @@ def account(schedule: Schedule, delta: Exactable, *, tolerance: Exactable = "1e-
     RequestError.
 
     closed-form, rdp, zcdp, gdp and pld, in this order; `tolerance` is that of the last. An accountant that does not
-    apply is named with the reason. AdaptiveHistoryError for a history that was not fixed in advance.
+    apply is named with the reason. AdaptiveHistoryError for a history that was not fixed in advance. Source: docs/mathematics.md, "Costs" and "Composition by a contour".
     """
     at = exact(delta, "delta")
     if not 0 < at < 1:
@@ -102,7 +105,8 @@ def account(schedule: Schedule, delta: Exactable, *, tolerance: Exactable = "1e-
 
 
 def cost_upper(facts: Facts, measure: Measure) -> tuple[Fraction, Fraction]:
-    """For every mechanism on all units, returns a cost in the measure and a delta of its own, or raises RequestError.
+    """For every mechanism on all units, `facts`, returns a cost in the measure and a delta of its own, or raises
+    RequestError.
 
     The cost is rounded up; deltas add up beside it. A mechanism known by its profile has none, and Gaussian noise has
     none in pure. Source: docs/mathematics.md, "Costs".

@@ -48,6 +48,7 @@ def calibrate(schedule: Schedule, *, epsilon: Exactable, delta: Exactable) -> Ca
     The noise of every release is multiplied by one factor, which is proven to suffice, while a factor smaller by one
     part in 10^6 does not. RequestError where a release has no scale, where its own delta leaves nothing, or where the
     factor would leave what compositions take (sensitivity/scale from 1e-9 to 1e6).
+    Source: docs/mathematics.md, "Calibration".
     """
     target, at = exact(epsilon, "epsilon"), exact(delta, "delta")
     if target <= 0:
@@ -63,6 +64,7 @@ def calibrate_advantage(schedule: Schedule, *, advantage: Exactable) -> Calibrat
 
     The advantage is the largest difference between true- and false-positive rate of any test whether a unit is in the
     data: the total variation distance of both laws, delta at epsilon 0. Otherwise as `calibrate`.
+    Source: docs/mathematics.md, "Calibration".
     """
     target = exact(advantage, "advantage")
     if not 0 < target < 1:
@@ -75,6 +77,7 @@ def runs_within(schedule: Schedule, *, epsilon: Exactable, delta: Exactable) -> 
     RequestError.
 
     The largest number proven to keep (epsilon, delta), 0 where not even one run does, at most 10^9 releases of a kind.
+    Source: docs/mathematics.md, "Calibration".
     """
     target, at = exact(epsilon, "epsilon"), exact(delta, "delta")
     most = _RUNS_MOST // max(release.times for release in schedule.releases)

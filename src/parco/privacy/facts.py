@@ -63,7 +63,8 @@ class Facts(ABC):
     def with_scale(self, factor: Fraction) -> Facts:
         """The same mechanism with `factor` > 0 times the noise, or RequestError where it has no scale to change.
 
-        A mechanism known by its epsilon alone has noise in inverse proportion to it.
+        A mechanism known by its epsilon alone has noise in inverse proportion to it. Source: docs/mathematics.md,
+        "Calibration".
         """
         del factor
         raise RequestError(f"the noise of {self.tag} cannot be scaled: it is known by its privacy profile alone")
@@ -166,21 +167,21 @@ class _Pure(Facts):
 
 @dataclass(frozen=True)
 class RandomisedResponse(_Pure):
-    """Randomised response: the answer is true with probability e^eps/(1 + e^eps)."""
+    """Randomised response: the answer is true with probability e^eps/(1 + e^eps), eps = `epsilon` > 0."""
 
     tag = "randomised-response"
 
 
 @dataclass(frozen=True)
 class Pure(_Pure):
-    """Any eps-pure mechanism; randomised response is the worst of them."""
+    """Any eps-pure mechanism, eps = `epsilon` > 0; randomised response is the worst of them."""
 
     tag = "pure"
 
 
 @dataclass(frozen=True)
 class Exponential(_Pure):
-    """The exponential mechanism, and noisy max with Gumbel noise: bounded range eps. Not permute-and-flip."""
+    """The exponential mechanism, and noisy max with Gumbel noise: bounded range `epsilon` > 0. Not permute-and-flip."""
 
     tag = "exponential"
     attained = False
@@ -188,7 +189,7 @@ class Exponential(_Pure):
 
 @dataclass(frozen=True)
 class SparseVector(_Pure):
-    """AboveThreshold until its first pass: eps-pure however many queries it is asked."""
+    """AboveThreshold until its first pass: `epsilon`-pure, epsilon > 0, however many queries it is asked."""
 
     tag = "sparse-vector"
     attained = False
@@ -290,7 +291,11 @@ _KINDS: dict[str, type[Facts]] = {
 
 
 def facts_of(tag: object, record: Mapping[str, object]) -> Facts:
-    """For every mechanism's tag and the record of its own keys, returns its facts, or raises RequestError."""
+    """For every mechanism's `tag` and the `record` of its own keys, returns its facts, or raises RequestError.
+
+    The tags are gaussian, laplace, randomised-response, pure, exponential, sparse-vector, approximate and profile, with
+    numbers in the ranges that each class states (> 0 unless it says otherwise). Source: docs/mathematics.md, "Pairs".
+    """
     if not isinstance(tag, str) or tag not in _KINDS:
         raise RequestError(f"mechanism: one of {', '.join(_KINDS)}, not {tag!r}")
     return _KINDS[tag].read(record)

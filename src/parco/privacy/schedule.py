@@ -24,7 +24,8 @@ _LENGTH_MAX = 10**6
 
 @dataclass(frozen=True)
 class ScheduledRelease:
-    """A mechanism, how many `times` it runs, and the `rate` at which units are Poisson-sampled (1: all of them).
+    """A mechanism, by its `facts`, how many `times` it runs, and the `rate` at which units are Poisson-sampled (1: all
+    of them).
 
     The sample is secret, and drawn anew each time; only `add-or-remove` neighbours. 0 < rate <= 1.
     """
@@ -127,11 +128,17 @@ class Schedule:
         return json.dumps(self.records(), indent=1) + "\n"
 
     def plus(self, release: ScheduledRelease) -> Schedule:
-        """The schedule with one entry more."""
+        """For every `release` of times >= 1, returns the schedule with this entry more, or raises RequestError.
+
+        Source: docs/mathematics.md, "Fixed in advance": the entry was chosen before the first release, too.
+        """
         return replace(self, releases=(*self.releases, release))
 
     def with_scale(self, factor: Fraction) -> Schedule:
-        """The schedule with `factor` > 0 times the noise in every release, or RequestError."""
+        """The schedule with `factor` > 0 times the noise in every release, or RequestError.
+
+        Source: docs/mathematics.md, "Calibration".
+        """
         scaled = tuple(replace(release, facts=release.facts.with_scale(factor)) for release in self.releases)
         return replace(self, releases=scaled)
 

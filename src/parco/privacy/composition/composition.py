@@ -42,19 +42,18 @@ class Composition:
 
     Every figure is for the composition of the dominating pairs, in the worse of both orders. `tight`: mechanisms of
     these kinds attain the pairs, so that no smaller epsilon holds; else the figure is valid only. `mu_squared`: the
-    total, where all releases are Gaussian on all units, and then everything is exact.
+    total, where all releases are Gaussian on all units, and then everything is exact. `groups`: the schedule, equal
+    releases made one; `tolerance`: the width promised; `infinite`: bounds on the mass of infinite losses; `solved`:
+    what the last epsilon was proven by, for the next one.
     """
 
     schedule: Schedule
     groups: tuple[ScheduledRelease, ...] = field(repr=False, compare=False)
-    """The schedule's releases, equal ones made one."""
     tolerance: float
     tight: bool
     mu_squared: Interval | None
     infinite: dict[bool, Certain]
-    """By order of the pair (True: removal), bounds on the probability of an infinite loss."""
     solved: dict[bool, Solved] = field(default_factory=dict, compare=False, repr=False)
-    """What the last epsilon was proven by, for the next one."""
 
     def epsilon(self, delta: Exactable) -> Interval:
         """For every 1e-300 <= delta < 1, returns proven ends of the least epsilon >= 0 that holds, or raises
@@ -79,7 +78,7 @@ class Composition:
     def delta(self, epsilon: Exactable) -> Interval:
         """For every epsilon >= 0, returns proven ends of the least delta that holds with it, or raises RequestError.
 
-        upper - lower <= tolerance * upper. InternalError where the tolerance cannot be reached.
+        upper - lower <= tolerance * upper. InternalError where the tolerance cannot be reached. Source: docs/mathematics.md, "Composition by a contour".
         """
         at = exact(epsilon, "epsilon")
         if at < 0:
@@ -113,7 +112,12 @@ class Composition:
         return Fraction(max(0.0, *bounds))
 
     def add(self, release: ScheduledRelease) -> Composition:
-        """The composition with one release more, chosen before the first: nodes that were computed are kept."""
+        """For every `release`, chosen before the first of them all, returns the longer composition, or raises
+        RequestError.
+
+        `times` of it count (1 to 10^9). Nodes that were computed are kept, so that the next epsilon is quick. Source:
+        docs/mathematics.md, "Composition by a contour".
+        """
         total = self.mu_squared
         if total is not None:
             single = _mu_squared([release])
@@ -179,11 +183,11 @@ class Composition:
 
 
 def compose(schedule: Schedule, tolerance: Exactable = "1e-6", *, assume_fixed: bool = False) -> Composition:
-    """For every schedule fixed in advance, returns its composition, or raises RequestError.
+    """For every `schedule` of >= 1 releases, fixed in advance, returns its composition, or raises RequestError.
 
     `tolerance`: the relative width of the intervals, from 1e-11 to 0.1. A history whose mechanisms or parameters were
     chosen along the way is refused: its privacy loss is not that of a composition of fixed pairs, and only the amounts
-    of an account's measure add up (docs/mathematics.md, "Fixed in advance"). With `assume_fixed` the figure is that
+    of an account's measure add up. Source: docs/mathematics.md, "Fixed in advance". With `assume_fixed` the figure is that
     which would hold had everything been fixed; say so beside it.
     """
     if not schedule.fixed and not assume_fixed:
