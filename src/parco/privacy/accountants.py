@@ -89,7 +89,8 @@ def account(schedule: Schedule, delta: Exactable, *, tolerance: Exactable = "1e-
     RequestError.
 
     closed-form, rdp, zcdp, gdp and pld, in this order; `tolerance` is that of the last. An accountant that does not
-    apply is named with the reason. AdaptiveHistoryError for a history that was not fixed in advance. Source: docs/mathematics.md, "Costs" and "Composition by a contour".
+    apply is named with the reason. AdaptiveHistoryError for a history that was not fixed in advance. Source:
+    docs/mathematics.md, "Costs" and "Composition by a contour".
     """
     at = exact(delta, "delta")
     if not 0 < at < 1:

@@ -78,7 +78,8 @@ class Composition:
     def delta(self, epsilon: Exactable) -> Interval:
         """For every epsilon >= 0, returns proven ends of the least delta that holds with it, or raises RequestError.
 
-        upper - lower <= tolerance * upper. InternalError where the tolerance cannot be reached. Source: docs/mathematics.md, "Composition by a contour".
+        upper - lower <= tolerance * upper. InternalError where the tolerance cannot be reached. Source:
+        docs/mathematics.md, "Composition by a contour".
         """
         at = exact(epsilon, "epsilon")
         if at < 0:
@@ -115,7 +116,7 @@ class Composition:
         """For every `release`, chosen before the first of them all, returns the longer composition, or raises
         RequestError.
 
-        `times` of it count (1 to 10^9). Nodes that were computed are kept, so that the next epsilon is quick. Source:
+        1 <= times <= 10^9 of it count. Nodes that were computed are kept, so that the next epsilon is quick. Source:
         docs/mathematics.md, "Composition by a contour".
         """
         total = self.mu_squared
@@ -187,8 +188,8 @@ def compose(schedule: Schedule, tolerance: Exactable = "1e-6", *, assume_fixed: 
 
     `tolerance`: the relative width of the intervals, from 1e-11 to 0.1. A history whose mechanisms or parameters were
     chosen along the way is refused: its privacy loss is not that of a composition of fixed pairs, and only the amounts
-    of an account's measure add up. Source: docs/mathematics.md, "Fixed in advance". With `assume_fixed` the figure is that
-    which would hold had everything been fixed; say so beside it.
+    of an account's measure add up. Source: docs/mathematics.md, "Fixed in advance". With `assume_fixed` the figure is
+    that which would hold had everything been fixed; say so beside it.
     """
     if not schedule.fixed and not assume_fixed:
         raise AdaptiveHistoryError(
