@@ -90,7 +90,7 @@ def mu_squared_for_rates_lower(*, false_positive_rate: Fraction, true_positive_r
         gap = _quantile(true_positive_rate) - _quantile(false_positive_rate)
         return gap * gap
 
-    return lower(_tight(square))
+    return _tight(square, up=False)
 
 
 def profile_advantage_upper(profile: Profile) -> Fraction:
@@ -148,8 +148,8 @@ def _gaussian_rate(mu_squared: Fraction, rate: Fraction, *, found: bool) -> Frac
     if rate in (0, 1) or mu_squared == 0:
         return rate if found else 1 - rate
     sign = 1 if found else -1
-    share = _tight(lambda: (-sign * (ball(mu_squared).sqrt() + _quantile(rate)) / arb(2).sqrt()).erfc() / 2)
-    return min(upper(share), Fraction(1)) if found else max(lower(share), Fraction(0))
+    share = _tight(lambda: (-sign * (ball(mu_squared).sqrt() + _quantile(rate)) / arb(2).sqrt()).erfc() / 2, up=found)
+    return min(share, Fraction(1))
 
 
 def _quantile(rate: Fraction) -> arb:
@@ -159,14 +159,14 @@ def _quantile(rate: Fraction) -> arb:
     return -distance if small == rate else distance
 
 
-def _tight(value: Callable[[], arb]) -> arb:
-    """A positive number to sixty bits, at the precision that takes."""
+def _tight(value: Callable[[], arb], *, up: bool) -> Fraction:
+    """A bound on a positive number to sixty bits, at the precision that takes."""
     bits = _BITS
     while bits <= _BITS_MAX:
         with precision(bits):
             found = value()
             if found.rel_accuracy_bits() >= _TIGHT_BITS:
-                return found
+                return upper(found) if up else lower(found)
         bits *= 2
     raise InternalError("a rate could not be computed to the accuracy promised")
 
