@@ -85,7 +85,7 @@ class _Search:
     def cover(self, low: Fraction, high: Fraction) -> None:
         """Proves mu, raised where points demand it, over every epsilon from `low` to `high`.
 
-        It ends: at every point asked half of the slack is left, and over a short interval tangent and chord differ less.
+        It ends: at every point asked half of the slack is left; over a short interval tangent and chord differ by less.
         """
         waiting = [(low, high)]
         while waiting:
