@@ -86,6 +86,9 @@ def test_the_profile_of_a_gaussian_gives_its_rates(mu_squared: Fraction, rate: F
     exact = tradeoff.true_positive_rate_upper(mu_squared, rate)
     found = tradeoff.profile_true_positive_rate_upper(lambda at: gaussian.delta_upper(mu_squared, at), rate)
     assert exact * (1 - Fraction(1, 2**58)) <= found <= exact * (1 + Fraction(1, 10**9))
+    curve = tradeoff.profile_trade_off_lower(lambda at: gaussian.delta_upper(mu_squared, at), rate)
+    assert curve + found == 1
+    assert curve <= tradeoff.trade_off_lower(mu_squared, rate) + Fraction(1, 2**58)
 
 
 @settings(max_examples=25, deadline=None)

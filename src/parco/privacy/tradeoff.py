@@ -23,6 +23,7 @@ __all__ = [
     "mu_squared_for_advantage_lower",
     "mu_squared_for_rates_lower",
     "profile_advantage_upper",
+    "profile_trade_off_lower",
     "profile_true_positive_rate_upper",
     "trade_off_lower",
     "true_positive_rate_upper",
@@ -122,6 +123,17 @@ def profile_true_positive_rate_upper(
         return 1 - (-ball(epsilon)).exp() * ball(1 - false_positive_rate - back(epsilon))
 
     return min(_least(line), _least(line_back), Fraction(1))
+
+
+def profile_trade_off_lower(
+    profile: Profile, false_positive_rate: Fraction, *, reverse: Profile | None = None
+) -> Fraction:
+    """For every profile and false_positive_rate a in [0, 1], returns a bound on the false-negative rate.
+
+    1 - `profile_true_positive_rate_upper`, with `reverse` as there: a point below the trade-off curve, rounded down.
+    Raises RequestError for a rate out of range. Source: Dong, Roth & Su 2022, section 2.
+    """
+    return 1 - profile_true_positive_rate_upper(profile, false_positive_rate, reverse=reverse)
 
 
 def _least(line: Callable[[Fraction], arb]) -> Fraction:
