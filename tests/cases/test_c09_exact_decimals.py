@@ -14,6 +14,7 @@ from parco import BudgetError, Session
 from parco.contract.contract import Contract
 from parco.measure import Measure, decimal_text, units_ceil
 from parco.mechanisms.mechanism import TwoSidedGeometric
+from parco.privacy import pure, randomised_response
 from parco.privacy.sensitivity import Sensitivity
 from parco.queries.plan import Plan, Spend
 from parco.queries.query import Query
@@ -22,13 +23,13 @@ from tests.shop import contract_text, open_shop
 ONE = 10**15
 
 
-def pure(epsilon: str, share: str = "0.05") -> str:
+def budget(epsilon: str, share: str = "0.05") -> str:
     return f'measure = "pure"\nepsilon = "{epsilon}"\ndefault_share = "{share}"'
 
 
 def spend(folder: Path, epsilon: str, costs: Sequence[str | float | Fraction]) -> Session:
     """A session that has paid all of these, one after the other."""
-    session = Session(open_shop(folder, budget=pure(epsilon)))
+    session = Session(open_shop(folder, budget=budget(epsilon)))
     for cost in costs:
         session.count(cost=cost, fresh=True)
     return session
@@ -69,7 +70,7 @@ def test_ten_tenths_fit_and_an_eleventh_does_not(tmp_path: Path) -> None:
 
 
 def test_digits_beyond_the_unit_are_cut_off_on_both_sides(tmp_path: Path) -> None:
-    session = Session(open_shop(tmp_path, budget=pure("0.024499999999999987")))
+    session = Session(open_shop(tmp_path, budget=budget("0.024499999999999987")))
     assert left(session) == 24499999999999
     refused(session, "0.0245")
     plan = session.plan.count(cost="0.024499999999999997")
@@ -84,6 +85,9 @@ def test_what_is_charged_is_rounded_up() -> None:
         exact = mpmath.log(mpmath.mpf(11) / 9)
         assert 200670695462151 < exact * ONE < 200670695462152
     assert units_ceil(Fraction("0.20067069546215116")) == 200670695462152
+    # Randomised response that tells the truth with probability 0.55.
+    coin = randomised_response.epsilon_upper(Fraction(55, 100))
+    assert units_ceil(coin) == units_ceil(pure.cost_upper(coin, Measure.PURE)) == 200670695462152
     # A mechanism whose epsilon is a third is charged one unit more than three of them could share.
     third = TwoSidedGeometric(Fraction(3), Fraction(1, 4))
     one = Sensitivity(l1=Fraction(1), l2_squared=Fraction(1))
@@ -92,7 +96,7 @@ def test_what_is_charged_is_rounded_up() -> None:
 
 def test_who_splits_a_budget_gets_parts_that_fit(tmp_path: Path) -> None:
     for parts in (3, 9):
-        session = Session(open_shop(tmp_path / str(parts), budget=pure("1", f"1/{parts}")))
+        session = Session(open_shop(tmp_path / str(parts), budget=budget("1", f"1/{parts}")))
         for place in range(parts):
             session.count(fresh=True) if place % 2 else session.count(cost=f"1/{parts}", fresh=True)
         assert left(session) == ONE - parts * (ONE // parts)
@@ -101,7 +105,7 @@ def test_who_splits_a_budget_gets_parts_that_fit(tmp_path: Path) -> None:
 def test_any_split_into_decimals_adds_up_exactly() -> None:
     """The class of fault: a float anywhere between the text of a cost and the account."""
     random = Random(9)  # noqa: S311 - splits for a test, the same each time
-    contract = Contract.parse(contract_text(budget=pure("1")))
+    contract = Contract.parse(contract_text(budget=budget("1")))
     query = Query.of(contract, "count")
     for _ in range(60):
         cuts = sorted(random.sample(range(1, ONE), random.randint(1, 12)))

@@ -13,6 +13,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,3 +86,15 @@ def test_the_rule_bites() -> None:
 
     assert faults(half_told) == ["delta", "a source", "its errors"]
     assert len(list(functions())) >= 50
+
+
+def test_every_section_that_is_cited_is_there() -> None:
+    root = Path(__file__).parents[2]
+    headings = set(re.findall(r"^#+ (.+)$", (root / "docs" / "mathematics.md").read_text("utf-8"), flags=re.MULTILINE))
+    cited = [
+        (path.name, re.sub(r"\s+", " ", name))
+        for path in (root / "src").rglob("*.py")
+        for name in re.findall(r'docs/mathematics\.md,\s+"([^"]+)"', path.read_text("utf-8"))
+    ]
+    assert len(cited) > 50
+    assert [place for place in cited if place[1] not in headings] == []

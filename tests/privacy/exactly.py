@@ -13,8 +13,7 @@ def number(value: Fraction) -> Any:
     return mpf(value.numerator) / value.denominator
 
 
-def just_above(bound: Fraction, truth: Any, *, slack: Any = mpf("1e-15")) -> bool:
-    """Whether an upper bound is at least the truth, as far as the truth is known, and at most `slack` (relative)
-    more."""
+def just_above(bound: Fraction, truth: Any, *, slack: float = 1e-15) -> bool:
+    """Whether an upper bound is at least the truth, as far as that is known, and at most `slack` (relative) more."""
     tiny = mpf(10) ** -45
     return bool(truth * (1 - tiny) <= number(bound) <= truth * (1 + slack))

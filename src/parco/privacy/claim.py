@@ -119,7 +119,7 @@ class Claim:
 
         As a share of those who are in: min(e^epsilon a + delta, 1 - e^-epsilon (1 - delta - a)), rounded up, at most 1;
         meant for claims that bound every set of outcomes. Source: Kairouz, Oh & Viswanath 2015, theorem 2.1;
-        docs/mathematics.md, "Claims".
+        docs/mathematics.md, "What an attacker finds".
         """
         if not 0 <= false_positive_rate <= 1:
             raise RequestError("a rate lies between 0 and 1")

@@ -1,7 +1,7 @@
 """From an account's amount to (epsilon, delta) and back, by the sharpest conversion of its measure.
 
 One door for what depends on the measure: gdp by the exact Gaussian profile, zcdp by the improved Renyi conversion over
-continuous orders, renyi by the same at its one order, pure as it stands (docs/mathematics.md, "Conversions").
+continuous orders, renyi by the same at its one order, pure as it stands (docs/mathematics.md, "Renyi conversions").
 """
 
 from __future__ import annotations

@@ -23,8 +23,10 @@ SLACK = Fraction(1, 10**6)
 """How far above the least mu the one returned may be, relatively, unless another slack is asked for."""
 
 _BITS = 192
-# An interval halved this often would mean that the bounds given are rougher than the slack.
-_HALVINGS_MAX = 60
+# A point that demands it raises mu^2 by this many slacks: two would be all that mu is allowed, without its rounding.
+_WHOLE = Fraction(19, 10)
+# The number of points grows as one over the root of the slack: with less than this it would be many millions.
+_SLACK_MIN = Fraction(1, 10**12)
 _FIRST_POINTS = 16
 _EPSILON_MIN, _EPSILON_MAX = Fraction(1, 2**40), Fraction(2**30)
 
@@ -36,14 +38,14 @@ def mu_squared_upper(
 
     `profile` returns upper bounds on one order of the pair, `reverse` on the other (the same where it is not given).
     `delta`, 0 <= delta < 1, is what the mechanism spends beside this mu; with 0 the profile must reach 0. mu is at most
-    (1 + `slack`) times the least that lies above the bounds at the points looked at, 0 < slack <= 1; it is 0 where the
-    profile is never above delta. Raises RequestError where no finite mu was found, or where the bounds are rougher than
-    the slack. Source: docs/mathematics.md, "Dominating Gaussians".
+    (1 + `slack`) times the least that lies above the bounds at the points looked at, 1e-12 <= slack <= 1; it is 0 where
+    the profile is never above delta. Raises RequestError where there is no such mu. Source: docs/mathematics.md,
+    "Dominating Gaussians".
     """
     if not 0 <= delta < 1:
         raise RequestError("a stated delta is at least 0 and less than 1")
-    if not 0 < slack <= 1:
-        raise RequestError("the slack of mu is more than 0 and at most 1")
+    if not _SLACK_MIN <= slack <= 1:
+        raise RequestError("the slack of mu lies between 1e-12 and 1")
     search = _Search([profile, reverse] if reverse else [profile], delta, slack)
     if search.excess(Fraction(0)) == 0:
         return Fraction(0)
@@ -78,20 +80,20 @@ class _Search:
         excess = self.excess(epsilon)
         kept = self.mu_squared / (1 + self.slack)
         if excess and not (kept and gaussian.delta_lower(kept, epsilon) >= excess):
-            self.mu_squared = gaussian.mu_squared_upper(epsilon, excess) * (1 + self.slack) ** 2
+            self.mu_squared = gaussian.mu_squared_upper(epsilon, excess) * (1 + self.slack * _WHOLE)
 
     def cover(self, low: Fraction, high: Fraction) -> None:
-        """Proves mu, raised where points demand it, over every epsilon from `low` to `high`."""
-        waiting = [(low, high, 0)]
+        """Proves mu, raised where points demand it, over every epsilon from `low` to `high`.
+
+        It ends: at every point asked half of the slack is left; over a short interval tangent and chord differ by less.
+        """
+        waiting = [(low, high)]
         while waiting:
-            left, right, halvings = waiting.pop()
+            left, right = waiting.pop()
             middle = (left + right) / 2
-            if self._covered(left, middle, right):
-                continue
-            if halvings == _HALVINGS_MAX:
-                raise RequestError("the bounds of this profile are rougher than the slack: ask for a larger slack")
-            self.demand(middle)
-            waiting += [(middle, right, halvings + 1), (left, middle, halvings + 1)]
+            if not self._covered(left, middle, right):
+                self.demand(middle)
+                waiting += [(middle, right), (left, middle)]
 
     def _covered(self, left: Fraction, middle: Fraction, right: Fraction) -> bool:
         """Whether the tangent to the Gaussian profile in the middle is proven to lie above the chord at both ends.

@@ -23,6 +23,7 @@ __all__ = [
     "mu_squared_for_advantage_lower",
     "mu_squared_for_rates_lower",
     "profile_advantage_upper",
+    "profile_trade_off_lower",
     "profile_true_positive_rate_upper",
     "trade_off_lower",
     "true_positive_rate_upper",
@@ -90,7 +91,7 @@ def mu_squared_for_rates_lower(*, false_positive_rate: Fraction, true_positive_r
         gap = _quantile(true_positive_rate) - _quantile(false_positive_rate)
         return gap * gap
 
-    return lower(_tight(square))
+    return _tight(square, up=False)
 
 
 def profile_advantage_upper(profile: Profile) -> Fraction:
@@ -124,6 +125,17 @@ def profile_true_positive_rate_upper(
     return min(_least(line), _least(line_back), Fraction(1))
 
 
+def profile_trade_off_lower(
+    profile: Profile, false_positive_rate: Fraction, *, reverse: Profile | None = None
+) -> Fraction:
+    """For every profile and false_positive_rate a in [0, 1], returns a bound on the false-negative rate.
+
+    1 - `profile_true_positive_rate_upper`, with `reverse` as there: a point below the trade-off curve, rounded down.
+    Raises RequestError for a rate out of range. Source: Dong, Roth & Su 2022, section 2.
+    """
+    return 1 - profile_true_positive_rate_upper(profile, false_positive_rate, reverse=reverse)
+
+
 def _least(line: Callable[[Fraction], arb]) -> Fraction:
     """About the least of a function of epsilon >= 0 with one valley, which both lines are: convex in e^eps or e^-eps.
 
@@ -148,8 +160,8 @@ def _gaussian_rate(mu_squared: Fraction, rate: Fraction, *, found: bool) -> Frac
     if rate in (0, 1) or mu_squared == 0:
         return rate if found else 1 - rate
     sign = 1 if found else -1
-    share = _tight(lambda: (-sign * (ball(mu_squared).sqrt() + _quantile(rate)) / arb(2).sqrt()).erfc() / 2)
-    return min(upper(share), Fraction(1)) if found else max(lower(share), Fraction(0))
+    share = _tight(lambda: (-sign * (ball(mu_squared).sqrt() + _quantile(rate)) / arb(2).sqrt()).erfc() / 2, up=found)
+    return min(share, Fraction(1))
 
 
 def _quantile(rate: Fraction) -> arb:
@@ -159,14 +171,14 @@ def _quantile(rate: Fraction) -> arb:
     return -distance if small == rate else distance
 
 
-def _tight(value: Callable[[], arb]) -> arb:
-    """A positive number to sixty bits, at the precision that takes."""
+def _tight(value: Callable[[], arb], *, up: bool) -> Fraction:
+    """A bound on a positive number to sixty bits, at the precision that takes."""
     bits = _BITS
     while bits <= _BITS_MAX:
         with precision(bits):
             found = value()
             if found.rel_accuracy_bits() >= _TIGHT_BITS:
-                return found
+                return upper(found) if up else lower(found)
         bits *= 2
     raise InternalError("a rate could not be computed to the accuracy promised")
 

@@ -85,9 +85,10 @@ class Receipt:
         return f"one {unit.column} in all of them loses their sum, {self.cost_in_all}"
 
     def claims(self) -> tuple[Claim, ...]:
-        """What may be claimed of all releases on the account up to `position` (docs/mathematics.md, "Claims").
+        """What may be claimed of all releases on the account up to `position`.
 
-        First the cap, which holds always; then the realised total at the receipt order. All are valid, none is tight.
+        Source: docs/mathematics.md, "What may be claimed". First the cap, which holds always; then the realised total
+        at the receipt order. All are valid, none is tight.
         """
         fixed = None if self.fixed_cap is None else self.fixed_cap.value
         return account_claims(
