@@ -16,6 +16,7 @@ from parco.privacy.composition.contour import Moments
 from parco.privacy.composition.families import BoundedRange, Family, Floats, GaussianSum, Laplace
 from parco.privacy.composition.finite import FiniteLosses
 from parco.privacy.composition.precise import precise_profile
+from parco.privacy.composition.rounding import log_rest
 from parco.privacy.composition.sampled import SampledGaussian
 from parco.privacy.composition.sampled_interval import SampledInterval
 from parco.privacy.composition.solve import Order
@@ -91,14 +92,15 @@ def _sampled_gaussians(counts: Counter[tuple[Facts, Fraction]], *, removal: bool
             found[rate, facts.scale / facts.sensitivity] += times
     if found:
         rates, scales = (_floats(pair[place] for pair in found) for place in (0, 1))
-        yield SampledGaussian(rates, scales, _floats(found.values()), removal)
+        rests = np.array([log_rest(rate) for rate, _ in found])
+        yield SampledGaussian(rates, rests, scales, _floats(found.values()), removal)
 
 
 def _sampled_intervals(counts: Counter[tuple[Facts, Fraction]], *, removal: bool) -> Iterable[Family]:
     for (facts, rate), times in counts.items():
         if isinstance(facts, LaplaceFacts | Exponential) and rate != 1:
             atoms = isinstance(facts, LaplaceFacts)
-            yield SampledInterval(float(facts.epsilon), float(rate), float(times), atoms, removal)
+            yield SampledInterval(float(facts.epsilon), float(rate), log_rest(rate), float(times), atoms, removal)
 
 
 def _finite(counts: Counter[tuple[Facts, Fraction]], *, removal: bool) -> Iterable[Family]:

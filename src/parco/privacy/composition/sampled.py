@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,10 +21,12 @@ from parco.errors import InternalError
 from parco.privacy.composition.families import Complexes, Floats, Line, log_error
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
-__all__ = ["SampledGaussian", "weighted_sums"]
+__all__ = ["SampledGaussian", "log_mixture", "weighted_sums"]
 
 # The error of the trapezoid rule and the tails cut off are each kept below e^-42 < 10^-18 of M(c).
 _LOG_SMALL = 42.0
+# The same where an envelope is wanted of few releases: it is not known to fall any further.
+_LOG_SMALL_DEEP, _FEW = 140.0, 16
 # How far up the line is shifted, in scales: a longer shift needs fewer points and cancels more.
 _SHIFT = 1.5
 # Twice the shift stays within this share of the strip abs(Im x) < pi s^2.
@@ -42,18 +44,21 @@ class _Points:
     logs: Complexes
     losses: Complexes
     roughness: Floats
-    """Relative rounding error of each term, in units of u, without that of the phase; same shape."""
+    """Relative rounding error of each term at height 0, in units of u; same shape."""
+    blur: Floats
+    """Absolute rounding error of each loss, in units of u: at height t the phase t L is off by t times that; same shape."""
 
 
 @dataclass(frozen=True)
 class SampledGaussian:
     """Poisson-sampled Gaussian releases in one order of the pair; arrays of shape (different releases,).
 
-    `rates` q in (0, 1), `scales` s = standard deviation / sensitivity > 0, `times` how often each occurs; `removal`: the
-    mixture comes first.
+    `rates` q in (0, 1), `log_rests` log(1 - q), `scales` s = standard deviation / sensitivity > 0, all off by a unit or two
+    as they come in; `times` how often each occurs; `removal`: the mixture comes first.
     """
 
     rates: Floats
+    log_rests: Floats
     scales: Floats
     times: Floats
     removal: bool
@@ -69,7 +74,7 @@ class SampledGaussian:
         """Infinite for removal; for addition the sum of -log(1-q)."""
         if self.removal:
             return math.inf, math.inf
-        total, off = -float(self.times @ np.log1p(-self.rates)), UNIT * (len(self.times) + 8 * ELEMENTARY)
+        total, off = -float(self.times @ self.log_rests), UNIT * (len(self.times) + 8 * ELEMENTARY)
         return total * (1 - off), total * (1 + off)
 
     def log_mass_near(self, width: float) -> float:
@@ -89,7 +94,7 @@ class SampledGaussian:
         terms = np.exp(points.logs.real - top[:, np.newaxis])
         sums = terms.sum(axis=1)
         logs = top + np.log(sums)
-        rounding = (terms * points.roughness).sum(axis=1) / sums + 2 * ELEMENTARY + np.abs(top) + np.abs(logs)
+        rounding = (terms * points.roughness).sum(axis=1) / sums + 2 * ELEMENTARY + 64 + np.abs(top) + np.abs(logs)
         error = UNIT * rounding + 4 * math.exp(-self.log_small)
         total = float(self.times @ logs)
         return total, float(self.times @ error) + UNIT * len(logs) * float(self.times @ np.abs(logs))
@@ -102,13 +107,14 @@ class SampledGaussian:
         rows = max(1, _BLOCK // max(terms.shape[1] * 2 * math.isqrt(line.count), line.count))
         for first in range(0, self.different, rows):
             part = slice(first, first + rows)
-            values, bounds = weighted_sums(terms[part], points.losses[part], points.roughness[part], line)
+            roughness, blur = points.roughness[part], points.blur[part]
+            values, bounds = weighted_sums(terms[part], points.losses[part], roughness, blur, line)
             # At height 0 the sum is M(c) itself, by the same points.
             centre = values[:, :1].real
             logs, bounds = log_error(values / centre, 2 * bounds / centre + 8 * math.exp(-self.log_small))
             times = self.times[part]
             total += times @ logs
-            error += times @ bounds + UNIT * len(times) * (times @ np.abs(logs))
+            error += times @ bounds + UNIT * (self.different + 4) * (times @ np.abs(logs))
         return total, error
 
     def envelope(self, c: float) -> Callable[[float], float]:
@@ -116,44 +122,52 @@ class SampledGaussian:
 
         On the line shifted by y the integrand has size e^(y^2/2s^2) N(x) |b|^(c+1) e^(-t arg b), which falls in t. As a
         product of powers of b(x+iy) and b(x-iy) it is analytic for abs(Im x) < pi s^2 - y, and its integral grows by no
-        more than e^(a^2/2s^2) when x is moved up by a: the trapezoid rule is as good for it as for M itself.
+        more than e^(a^2/2s^2) when x is moved up by a <= pi s^2/2: the trapezoid rule is as good for it as for M itself.
+        What the rule leaves open, relative to M(c), does not fall with t.
         """
         shares = _SHARES if self.different <= _MANY else _SHARES_OF_MANY
-        lines = [(points.logs.real, points.losses.imag) for points in (self._points(c, share) for share in shares)]
-        centre = _log_sum(self._points(c, 0.0).logs.real)
+        sure = replace(self, log_small=_LOG_SMALL_DEEP) if self.different <= _FEW else self
+        lines = [_above(sure._points(c, share)) for share in shares]
+        middle = sure._points(c, 0.0)
+        centre = _log_sum(middle.logs.real - UNIT * middle.roughness)
+        slack = 1e-12 + 16 * UNIT * np.abs(centre)
 
         def bound(height: float) -> float:
             sizes = [_log_sum(logs - height * angles) for logs, angles in lines]
-            best = np.min(sizes, axis=0) - centre + 1e-12
+            best = np.logaddexp(np.min(sizes, axis=0) - centre, 1 - sure.log_small) + slack
             return float(self.times @ np.minimum(best, 0.0))
 
         return bound
 
     def _points(self, c: float, share: float) -> _Points:
         """The trapezoid points, the line shifted by this share of the largest shift: up (removal) or down (addition)."""
-        low, step, count, shift = self._grid(c)
+        first, step, count, shift = self._grid(c)
         sign = 1 if self.removal else -1
-        places = (low[:, np.newaxis] + step[:, np.newaxis] * np.arange(count)) + (1j * sign * share) * shift[:, np.newaxis]
+        places = (first[:, np.newaxis] + np.arange(count)) * step[:, np.newaxis] + (1j * sign * share) * shift[:, np.newaxis]
         scale = self.scales[:, np.newaxis]
         exponents = (2 * places - 1) / (2 * scale**2)
-        losses, slope = _log_ratio(self.rates[:, np.newaxis], exponents)
+        # A point is off by a unit of itself, its exponent by that and what dividing adds.
+        off = 6 * np.abs(exponents) + np.abs(places) / scale**2
+        losses, blur = log_mixture(self.rates[:, np.newaxis], self.log_rests[:, np.newaxis], exponents, off)
         square = (places / scale) ** 2 / 2
         weight = np.log(step / (self.scales * math.sqrt(2 * math.pi)))[:, np.newaxis]
         power = c + 1 if self.removal else -c
         logs = weight - square + power * losses
-        blur = 2 * ELEMENTARY * (1 + np.abs(losses)) + 8 * np.abs(exponents) * slope
-        roughness = 2 * ELEMENTARY + 6 * np.abs(square) + abs(power) * blur + 4 * np.abs(logs)
-        return _Points(logs=logs, losses=sign * losses, roughness=roughness)
+        roughness = 2 * ELEMENTARY * (1 + np.abs(weight)) + 20 * np.abs(square) + 2 * np.abs(logs)
+        roughness += abs(power) * (blur + 4 * np.abs(losses))
+        return _Points(logs=logs, losses=sign * losses, roughness=roughness, blur=blur)
 
     def grid(self, c: float) -> tuple[float, float, int, float]:
         """First point, step, count and shift of the trapezoid rule at c, of the first release."""
-        low, step, count, shift = self._grid(c)
-        return float(low[0]), float(step[0]), count, float(shift[0])
+        first, step, count, shift = self._grid(c)
+        return float(first[0] * step[0]), float(step[0]), count, float(shift[0])
 
     def _grid(self, c: float) -> tuple[Floats, Floats, int, Floats]:
+        """Which multiple of the step comes first, the step, how many points, and the shift."""
         shift, (low, high) = self._shift(c), self._range(c)
         count = int(np.ceil((high - low) / self._step(c, shift)).max()) + 1
-        return low, (high - low) / (count - 1), count, shift
+        step = (high - low) / (count - 1)
+        return np.floor(low / step), step, count + 1, shift
 
     def _shift(self, c: float) -> Floats:
         """How far the line may be shifted: less than half the strip, and so that little cancels."""
@@ -179,24 +193,28 @@ class SampledGaussian:
         cut = self.log_small + 2 * _SHIFT**2
         if not self.removal:
             # To the left b^-c <= (1-q)^-c, to the right of 1/2 it is at most 1.
-            low = -scales * np.sqrt(2 * (cut - c * np.log1p(-rates)))
+            low = -scales * np.sqrt(2 * (cut - c * self.log_rests))
             for _ in range(_WIDENINGS_MAX):
-                _, slope = _log_ratio(rates, (2 * low - 1) / (2 * scales**2))
+                slope = np.minimum(np.exp(np.log(rates) - self.log_rests + (2 * low - 1) / (2 * scales**2)), 1)
                 if (c * slope < -low / 2).all():
                     return low, scales * math.sqrt(2 * cut) + 0.5
                 low = np.where(c * slope < -low / 2, low, 2 * low)
             raise InternalError("the range of an integral could not be bounded")
-        # b <= 1 left of 1/2. To the right b <= 2 max(1-q, q e^((2x-1)/2s^2)); the logarithm's slope is below (c+1-x)/s^2.
+        # b <= 1 left of 1/2. To the right b <= e^((2x-1)/2s^2), and b <= 2 max(1-q, q e^((2x-1)/2s^2)); the slope of the
+        # integrand's logarithm is below (c+1-x)/s^2.
         bump = cut + c * (c + 1) / (2 * scales**2) + (c + 1) * np.minimum(0, np.log(2 * rates))
         plain = scales * np.sqrt(2 * (cut + (c + 1) * math.log(2)))
         high = np.maximum(c + 1 + scales * np.sqrt(2 * np.maximum(bump, 1)), plain)
         return -scales * math.sqrt(2 * cut), high
 
 
-def weighted_sums(terms: Complexes, losses: Complexes, roughness: Floats, line: Line) -> tuple[Complexes, Floats]:
+def weighted_sums(
+    terms: Complexes, losses: Complexes, roughness: Floats, blur: Floats, line: Line
+) -> tuple[Complexes, Floats]:
     """For terms and losses of shape (releases, points), sum of terms e^(itL) at each height, and a bound on its rounding.
 
-    Shapes (releases, count). Heights are i h = (a B + b) h, so that all phases are products of few; Im L >= 0.
+    `roughness` and `blur` as in `_Points`. Shapes (releases, count). Heights are i h = (a B + b) h, so that all phases are
+    products of few; Im L >= 0.
     """
     block = math.isqrt(line.count - 1) + 1
     blocks = -(-line.count // block)
@@ -206,7 +224,7 @@ def weighted_sums(terms: Complexes, losses: Complexes, roughness: Floats, line: 
     values = np.matmul(high * terms[:, np.newaxis, :], low.transpose(0, 2, 1)).reshape(len(terms), -1)[:, : line.count]
     size = np.abs(terms)
     fixed = (size * (roughness + low_units + high_units + terms.shape[1] + 8)).sum(axis=1)
-    turning = 6 * (size * np.abs(losses)).sum(axis=1)
+    turning = (size * (blur + 6 * np.abs(losses))).sum(axis=1)
     return values, UNIT * (fixed[:, np.newaxis] + turning[:, np.newaxis] * line.heights)
 
 
@@ -219,15 +237,33 @@ def _powers(turn: Complexes, count: int) -> tuple[Complexes, float]:
     return np.concatenate([np.ones_like(once), powers[:, :-1]], axis=1), count * (2 * ELEMENTARY + 4)
 
 
-def _log_ratio(rate: Floats, exponents: Complexes | Floats) -> tuple[Complexes, Floats]:
-    """log(1 - q + q e^v) for every v with abs(Im v) < pi, and the size of its derivative, without overflow."""
-    rest, drift = np.log1p(-rate), np.log(rate) + exponents
-    # log(A + B) = log of the larger + log(1 + smaller/larger)
-    above = drift.real > rest
-    larger, smaller = np.where(above, drift, rest), np.where(above, rest, drift)
+def log_mixture(
+    rates: Floats | float, log_rests: Floats | float, exponents: Complexes, off: Floats | float
+) -> tuple[Complexes, Floats]:
+    """log(1 - q + q e^v) for every v with abs(Im v) < pi, without overflow, and its error in units of u.
+
+    `off` is that of v, in units of u. With r the smaller of the two terms over the larger, log(A + B) = log of the larger +
+    log(1 + r); where abs(Im v) <= pi/2 no part of 1 + r is near 0. The error is small where q is.
+    """
+    log_rates = np.log(rates)
+    drift = log_rates + exponents
+    above = drift.real > log_rests
+    larger, smaller = np.where(above, drift, log_rests), np.where(above, log_rests, drift)
     ratio = np.exp(smaller - larger)
-    logs = larger + np.log1p(ratio)
-    return logs, np.abs(np.exp(drift - logs))
+    # NumPy's complex log1p rounds 1 + r first, whatever r is.
+    real = np.log1p(ratio.real * (2 + ratio.real) + ratio.imag**2) / 2
+    logs = larger + (real + 1j * np.arctan2(ratio.imag, 1 + ratio.real))
+    size, spread = np.abs(ratio), np.abs(drift)
+    # A/(A+B) and B/(A+B) are how far an error of the logarithm of either counts: at most 1.42 by the angle.
+    share = np.exp(np.minimum(drift.real - logs.real, 0.36))
+    blur = share * (off + 1 + ELEMENTARY * np.abs(log_rates) + 2 * spread) + 2 * ELEMENTARY * np.abs(log_rests)
+    return logs, blur + size * (2 * spread + 8 * ELEMENTARY) + 2 * np.abs(logs)
+
+
+def _above(points: _Points) -> tuple[Floats, Floats]:
+    """Logarithms of the sizes of the terms at height 0, and how fast they fall: what is surely above and below them."""
+    angles = points.losses.imag * (1 - 4 * UNIT) - UNIT * points.blur
+    return points.logs.real + UNIT * points.roughness, np.maximum(angles, 0.0)
 
 
 def _log_sum(logs: Floats) -> Floats:
