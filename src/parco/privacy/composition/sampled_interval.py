@@ -153,8 +153,9 @@ class SampledInterval:
         return _Rule(logs=logs, losses=ratio if self.removal else -ratio, log_error=error, roughness=roughness, blur=blur)
 
     def _height(self, c: float) -> float:
-        """y: the integrand grows by no more than some e^4 in the ellipses, and 2y < pi."""
-        return min(1.2, 4 / (c + 1)) if self.removal else min(1.2, math.sqrt(8 / c), 4 / c)
+        """y: the integrand grows by no more than some e^4 in the ellipses, 2y < pi, and the ways up and down cancel little."""
+        most = min(1.2, 4 * self.epsilon)
+        return min(most, 4 / (c + 1)) if self.removal else min(most, math.sqrt(8 / c), 4 / c)
 
     def _straight(self, height: float) -> Iterator[tuple[complex, complex]]:
         count = math.ceil(2 * self.epsilon / height)
