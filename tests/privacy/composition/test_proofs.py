@@ -8,15 +8,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import acb
+from hypothesis import given
+from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from parco.balls import arb, precision
 from parco.balls import ball as exactly
 from parco.errors import InternalError
 from parco.privacy.composition import Interval, compose
-from parco.privacy.composition.assemble import order_of
+from parco.privacy.composition.assemble import certain_part, order_of
 from parco.privacy.composition.contour import Profile
 from parco.privacy.composition.families import Line
+from parco.privacy.composition.rounding import doubles_around
 from parco.privacy.composition.sampled import SampledGaussian
 from parco.privacy.composition.solve import Solved, is_near
 from parco.privacy.facts import Approximate, Facts, Gaussian, Laplace, PrivacyProfile, Pure, RandomisedResponse
@@ -32,7 +35,13 @@ def meet(first: Interval, second: Interval) -> bool:
 
 
 @pytest.mark.parametrize(
-    "facts", [RandomisedResponse(Fraction(1, 3)), RandomisedResponse(Fraction(2)), Laplace(Fraction(1), Fraction(1)), Gaussian(HALF, HALF)]
+    "facts",
+    [
+        RandomisedResponse(Fraction(1, 3)),
+        RandomisedResponse(Fraction(2)),
+        Laplace(Fraction(1), Fraction(1)),
+        Gaussian(HALF, HALF),
+    ],
 )
 def test_a_release_off_the_lattice_is_not_added_to_the_nodes_of_the_lattice(facts: Facts) -> None:
     schedule = Schedule((ScheduledRelease(RandomisedResponse(Fraction(1)), 200),))
@@ -68,7 +77,7 @@ def test_an_end_that_was_not_found_is_not_near() -> None:
 
 @pytest.mark.parametrize("removal", [True, False])
 @pytest.mark.parametrize("rate", [Fraction(1, 100), HALF, Fraction(9, 10), Fraction(1)])
-def test_one_point_of_a_profile_is_the_approximate_mechanism(rate: Fraction, removal: bool) -> None:  # noqa: FBT001
+def test_one_point_of_a_profile_is_the_approximate_mechanism(rate: Fraction, removal: bool) -> None:
     epsilon, delta = HALF, Fraction(1, 10)
     pair = [Approximate(epsilon, delta), PrivacyProfile(((epsilon, delta),))]
     orders = [order_of([ScheduledRelease(facts, 3, rate)], removal=removal) for facts in pair]
@@ -80,14 +89,16 @@ def test_one_point_of_a_profile_is_the_approximate_mechanism(rate: Fraction, rem
 
 
 @pytest.mark.parametrize("removal", [True, False])
-def test_rates_near_one_are_not_rounded(removal: bool) -> None:  # noqa: FBT001
+def test_rates_near_one_are_not_rounded(removal: bool) -> None:
     rest = Fraction(1, 10**15)
     [family] = order_of([ScheduledRelease(Pure(Fraction(100)), 1, 1 - rest)], removal=removal).moments.families
     odds = mp.exp(100)
     likely, rare = odds / (1 + odds), 1 / (1 + odds)
     first, second = (mpf(rest) + (1 - mpf(rest)) * ratio for ratio in (odds, 1 / odds))
     for c in (0.5, 1, 20):
-        truth = rare * first ** (c + 1) + likely * second ** (c + 1) if removal else rare * first**-c + likely * second**-c
+        truth = (
+            rare * first ** (c + 1) + likely * second ** (c + 1) if removal else rare * first**-c + likely * second**-c
+        )
         value, error = family.log_moment(c)
         assert abs(mpf(value) - mp.log(truth)) <= mpf(error)
 
@@ -112,7 +123,9 @@ def sampled(rate: Fraction, scale: Fraction, *, removal: bool) -> SampledGaussia
 
 @pytest.mark.parametrize("removal", [True, False])
 @pytest.mark.parametrize("scale", [HALF, Fraction(1)])
-def test_no_envelope_of_a_sampled_gaussian_falls_below_what_its_rule_leaves_open(scale: Fraction, removal: bool) -> None:  # noqa: FBT001
+def test_no_envelope_of_a_sampled_gaussian_falls_below_what_its_rule_leaves_open(
+    scale: Fraction, removal: bool
+) -> None:
     bound = sampled(HALF, scale, removal=removal).envelope(1.0)
     with precision(200):
         centre = log_moment_of_a_sampled_gaussian(HALF, scale, 1, removal=removal)
@@ -123,7 +136,7 @@ def test_no_envelope_of_a_sampled_gaussian_falls_below_what_its_rule_leaves_open
 
 @pytest.mark.parametrize("removal", [True, False])
 @pytest.mark.parametrize("rate", [Fraction(1, 10**6), 1 - Fraction(1, 10**10)])
-def test_ratios_at_great_heights_are_off_by_no_more_than_they_say(rate: Fraction, removal: bool) -> None:  # noqa: FBT001
+def test_ratios_at_great_heights_are_off_by_no_more_than_they_say(rate: Fraction, removal: bool) -> None:
     family = sampled(rate, Fraction(1), removal=removal)
     line = Line(1.0, 3e4 if rate < HALF else 5.0, 2)
     ratios, bounds = family.log_ratios(line)
@@ -132,3 +145,16 @@ def test_ratios_at_great_heights_are_off_by_no_more_than_they_say(rate: Fraction
         ratio = (truth[1] - truth[0]).exp() / acb(complex(ratios[1])).exp()
         assert abs(ratio - 1) < arb(math.expm1(bounds[1]))
         assert bounds[1] < 1e-6
+
+
+def test_deltas_of_releases_are_as_sharp_as_they_are_small() -> None:
+    delta = Fraction(1, 10**60)
+    certain = certain_part([ScheduledRelease(Approximate(HALF, delta), 7)], removal=True)
+    assert certain.lower <= 1 - (1 - delta) ** 7 <= certain.upper <= 7 * delta
+    assert certain.upper - certain.lower < delta / 10**12
+
+
+@given(st.fractions(0, 10**6))
+def test_doubles_stand_around_a_number(value: Fraction) -> None:
+    low, high = doubles_around(value)
+    assert low <= value <= high <= math.nextafter(low, math.inf)

@@ -222,10 +222,11 @@ def certain_part(releases: Sequence[ScheduledRelease], *, removal: bool) -> Cert
     if not leaking:
         return Certain(Fraction(0), Fraction(0))
     with precision(_BITS):
-        kept = arb(1)
+        log_kept = arb(0)
         for release in leaking:
-            kept *= (1 - _infinite(release, removal=removal)) ** release.times
-        return Certain(max(lower(1 - kept), Fraction(0)), min(upper(1 - kept), Fraction(1)))
+            log_kept += (-_infinite(release, removal=removal)).log1p() * release.times
+        mass = -log_kept.expm1()
+        return Certain(max(lower(mass), Fraction(0)), min(upper(mass), Fraction(1)))
 
 
 def _infinite(release: ScheduledRelease, *, removal: bool) -> arb:
