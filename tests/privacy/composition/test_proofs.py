@@ -7,13 +7,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import acb
+from hypothesis import given
+from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+from parco.balls import arb, precision
+from parco.balls import ball as exactly
 from parco.errors import InternalError
 from parco.privacy.composition import Interval, compose
-from parco.privacy.composition.assemble import order_of
+from parco.privacy.composition.assemble import certain_part, order_of
 from parco.privacy.composition.contour import Profile
 from parco.privacy.composition.families import Line
+from parco.privacy.composition.rounding import doubles_around
+from parco.privacy.composition.sampled import SampledGaussian
 from parco.privacy.composition.solve import Solved, is_near
 from parco.privacy.facts import Approximate, Facts, Gaussian, Laplace, PrivacyProfile, Pure, RandomisedResponse
 from parco.privacy.schedule import Schedule, ScheduledRelease
@@ -95,3 +102,60 @@ def test_rates_near_one_are_not_rounded(removal: bool) -> None:
         )
         value, error = family.log_moment(c)
         assert abs(mpf(value) - mp.log(truth)) <= mpf(error)
+
+
+def log_moment_of_a_sampled_gaussian(rate: Fraction, scale: Fraction, node: complex, *, removal: bool) -> acb:
+    """log M(z) by a long trapezoid sum on a shifted line, in balls."""
+    q, s, z = exactly(rate), exactly(scale), acb(arb(node.real), arb(node.imag))
+    step, shift = s * min(1, s) * arb(0.05), s * min(1, s) * arb(1.2)
+    total = acb(0)
+    for index in range(-int(20 / 0.05 / float(min(1, s))), int(20 / 0.05 / float(min(1, s))) + 1):
+        x = acb(step * index, shift if removal else -shift)
+        loss = (1 - q + q * ((2 * x - 1) / (2 * s * s)).exp()).log()
+        total += (loss * (z + 1 if removal else -z) - x * x / (2 * s * s)).exp()
+    return (total * step / (s * (2 * arb.pi()).sqrt())).log()
+
+
+def sampled(rate: Fraction, scale: Fraction, *, removal: bool) -> SampledGaussian:
+    [family] = order_of([ScheduledRelease(Gaussian(Fraction(1), scale), 1, rate)], removal=removal).moments.families
+    assert isinstance(family, SampledGaussian)
+    return family
+
+
+@pytest.mark.parametrize("removal", [True, False])
+@pytest.mark.parametrize("scale", [HALF, Fraction(1)])
+def test_no_envelope_of_a_sampled_gaussian_falls_below_what_its_rule_leaves_open(
+    scale: Fraction, removal: bool
+) -> None:
+    bound = sampled(HALF, scale, removal=removal).envelope(1.0)
+    with precision(200):
+        centre = log_moment_of_a_sampled_gaussian(HALF, scale, 1, removal=removal)
+        for height in (5.0, 1e3, 1e6):
+            size = log_moment_of_a_sampled_gaussian(HALF, scale, complex(1, height), removal=removal) - centre
+            assert size.real < arb(bound(height))
+
+
+@pytest.mark.parametrize("removal", [True, False])
+@pytest.mark.parametrize("rate", [Fraction(1, 10**6), 1 - Fraction(1, 10**10)])
+def test_ratios_at_great_heights_are_off_by_no_more_than_they_say(rate: Fraction, removal: bool) -> None:
+    family = sampled(rate, Fraction(1), removal=removal)
+    line = Line(1.0, 3e4 if rate < HALF else 5.0, 2)
+    ratios, bounds = family.log_ratios(line)
+    with precision(200):
+        truth = [log_moment_of_a_sampled_gaussian(rate, Fraction(1), complex(z), removal=removal) for z in line.nodes]
+        ratio = (truth[1] - truth[0]).exp() / acb(complex(ratios[1])).exp()
+        assert abs(ratio - 1) < arb(math.expm1(bounds[1]))
+        assert bounds[1] < 1e-6
+
+
+def test_deltas_of_releases_are_as_sharp_as_they_are_small() -> None:
+    delta = Fraction(1, 10**60)
+    certain = certain_part([ScheduledRelease(Approximate(HALF, delta), 7)], removal=True)
+    assert certain.lower <= 1 - (1 - delta) ** 7 <= certain.upper <= 7 * delta
+    assert certain.upper - certain.lower < delta / 10**12
+
+
+@given(st.fractions(0, 10**6))
+def test_doubles_stand_around_a_number(value: Fraction) -> None:
+    low, high = doubles_around(value)
+    assert low <= value <= high <= math.nextafter(low, math.inf)

@@ -16,6 +16,7 @@ from parco.privacy.composition.contour import Moments
 from parco.privacy.composition.families import BoundedRange, Family, Floats, GaussianSum, Laplace
 from parco.privacy.composition.finite import FiniteLosses
 from parco.privacy.composition.precise import precise_profile
+from parco.privacy.composition.rounding import log_rest
 from parco.privacy.composition.sampled import SampledGaussian
 from parco.privacy.composition.sampled_interval import SampledInterval
 from parco.privacy.composition.solve import Order
@@ -94,11 +95,13 @@ def _noise_on_samples(sampled: Sequence[ScheduledRelease], *, removal: bool) -> 
     found = [release for release in sampled if isinstance(release.facts, Gaussian)]
     if found:
         rates, times = (_floats(getattr(release, name) for release in found) for name in ("rate", "times"))
-        yield SampledGaussian(rates, 1 / _floats(release.facts.size for release in found), times, removal)
+        rests = np.array([log_rest(release.rate) for release in found])
+        yield SampledGaussian(rates, rests, 1 / _floats(release.facts.size for release in found), times, removal)
     for release in sampled:
         if isinstance(release.facts, LaplaceFacts | Exponential):
             atoms = isinstance(release.facts, LaplaceFacts)
-            yield SampledInterval(release.facts.size, float(release.rate), float(release.times), atoms, removal)
+            rate, rest = float(release.rate), log_rest(release.rate)
+            yield SampledInterval(release.facts.size, rate, rest, float(release.times), atoms, removal)
 
 
 def _finite(groups: Sequence[ScheduledRelease], *, removal: bool) -> Iterable[Family]:
@@ -225,10 +228,11 @@ def certain_part(releases: Sequence[ScheduledRelease], *, removal: bool) -> Cert
     if not leaking:
         return Certain(Fraction(0), Fraction(0))
     with precision(_BITS):
-        kept = arb(1)
+        log_kept = arb(0)
         for release in leaking:
-            kept *= (1 - _infinite(release, removal=removal)) ** release.times
-        return Certain(max(lower(1 - kept), Fraction(0)), min(upper(1 - kept), Fraction(1)))
+            log_kept += (-_infinite(release, removal=removal)).log1p() * release.times
+        mass = -log_kept.expm1()
+        return Certain(max(lower(mass), Fraction(0)), min(upper(mass), Fraction(1)))
 
 
 def _infinite(release: ScheduledRelease, *, removal: bool) -> arb:

@@ -13,7 +13,7 @@ from parco.measure import Exactable, exact
 from parco.privacy import gaussian
 from parco.privacy.composition.assemble import Certain, certain_part, grouped, order_of
 from parco.privacy.composition.contour import Profile
-from parco.privacy.composition.rounding import log_interval
+from parco.privacy.composition.rounding import doubles_around, log_interval
 from parco.privacy.composition.solve import Solved, best_order, enclose, is_near, solve, solve_delta
 from parco.privacy.facts import Gaussian
 from parco.privacy.schedule import Schedule, ScheduledRelease
@@ -89,7 +89,7 @@ class Composition:
             return Interval(gaussian.delta_lower(total.lower, at), gaussian.delta_upper(total.upper, at))
         low = high = Fraction(0)
         for removal in self._orders():
-            below, above = solve_delta(order_of(self.groups, removal=removal), float(at), self.tolerance / 2)
+            below, above = solve_delta(order_of(self.groups, removal=removal), doubles_around(at), self.tolerance / 2)
             certain = self.infinite[removal]
             low = max(low, certain.lower + (1 - certain.lower) * _exp(below, up=False))
             high = max(high, certain.upper + (1 - certain.upper) * _exp(above, up=True))

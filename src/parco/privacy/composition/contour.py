@@ -53,6 +53,8 @@ class Moments:
     def largest(self) -> tuple[float, float]:
         """At most and at least the largest loss of the composition; infinite where there is none."""
         low, high = (math.fsum(ends) for ends in zip(*(family.largest for family in self.families), strict=True))
+        if low == math.inf:
+            return low, high
         return low - 2 * UNIT * abs(low), high + 2 * UNIT * abs(high)
 
     def log_mass_near(self, width: float) -> float:
@@ -90,7 +92,7 @@ class Moments:
 
 def kappa_log(c: float) -> float:
     """log of c^c/(1+c)^(1+c): delta(eps) <= kappa(c) M(c) e^(-c eps) for every c > 0."""
-    return c * math.log(c) - (c + 1) * math.log1p(c)
+    return -c * math.log1p(1 / c) - math.log1p(c)
 
 
 @dataclass(frozen=True)
@@ -193,24 +195,25 @@ class Profile:
 
     def _bounds(self, epsilon: float, total: float, spread: float) -> tuple[float, float]:
         """log of total -+ spread in the scale of the sums, aliases taken off below."""
-        scale, blur = self._log_scale(epsilon), self._log_scale_error(epsilon)
         if not math.isfinite(total + spread):
             # Errors beyond doubles, or 0 times infinity: then nothing is known.
             return -math.inf, math.inf
         if total + spread <= 0:
             raise InternalError("a probability is proven to be negative: some bound on an error is wrong")
-        above = scale + math.log(total + spread) + blur
+        above = sum(self._log_of(total + spread, epsilon))
         if total - spread <= 0:
             return -math.inf, above
-        below = scale + math.log(total - spread) - blur
-        return less(below, log_alias(self.line, epsilon, self.aliases)), above
+        log_value, off = self._log_of(total - spread, epsilon)
+        return less(log_value - off, log_alias(self.line, epsilon, self.aliases)), above
 
     def _log_scale(self, epsilon: float) -> float:
         return self.log_moment - self.line.c * epsilon + math.log(self.line.step / (2 * math.pi))
 
-    def _log_scale_error(self, epsilon: float) -> float:
-        size = abs(self.log_moment) + self.line.c * epsilon + abs(math.log(self.line.step)) + 8
-        return self.log_moment_error + 4 * ELEMENTARY * UNIT * size
+    def _log_of(self, size: float, epsilon: float) -> tuple[float, float]:
+        """The logarithm of `size` > 0 in the scale of the sums, and a bound on its error."""
+        log_size = math.log(size)
+        parts = abs(self.log_moment) + self.line.c * epsilon + abs(math.log(self.line.step)) + abs(log_size) + 8
+        return self._log_scale(epsilon) + log_size, self.log_moment_error + 4 * ELEMENTARY * UNIT * parts
 
 
 def rounding(values: Complexes, errors: Floats, line: Line) -> tuple[float, float]:
@@ -227,7 +230,8 @@ def less(log_value: float, log_taken: float) -> float:
     """At most log(e^log_value - e^log_taken); minus infinity where nothing is left."""
     if log_taken >= log_value:
         return -math.inf
-    return log_value + math.log1p(-math.exp(log_taken - log_value)) - 4 * ELEMENTARY * UNIT
+    share = math.log(-math.expm1(log_taken - log_value))
+    return log_value + share - 4 * UNIT * (ELEMENTARY * (1 + abs(share)) + abs(log_value))
 
 
 def log_alias(line: Line, epsilon: float, aliases: Sequence[tuple[float, float]]) -> float:
@@ -241,7 +245,8 @@ def log_alias(line: Line, epsilon: float, aliases: Sequence[tuple[float, float]]
         bound - higher * epsilon - (higher - line.c) * period - math.log(-math.expm1(-(higher - line.c) * period))
         for higher, bound in aliases
     )
-    return float(np.logaddexp(left, right)) + 1e-9
+    size = max(abs(bound) + higher * (epsilon + period) for higher, bound in aliases)
+    return float(np.logaddexp(left, right)) + 1e-9 + 16 * UNIT * size
 
 
 @dataclass(frozen=True)
@@ -307,7 +312,8 @@ def aliases_of(moments: Moments, c: float, epsilon: float, log_share: float) -> 
 def log_chernoff(moments: Moments, c: float) -> float:
     """log kappa(c) M(c), from above."""
     value, error = moments.log_moment(c)
-    return value + error + kappa_log(c) + 16 * ELEMENTARY * UNIT * (c + 1)
+    kappa = kappa_log(c)
+    return value + error + kappa + 4 * UNIT * (abs(value) + ELEMENTARY * abs(kappa))
 
 
 def period(c: float, epsilon: float, aliases: Sequence[tuple[float, float]], log_share: float) -> float:
@@ -320,7 +326,7 @@ def period(c: float, epsilon: float, aliases: Sequence[tuple[float, float]], log
 
 def _log_cut_off(step: float, count: int, envelope: Callable[[float], float]) -> float:
     """log of at least the sum over k >= count of 2 |M(z_k)/M(c)|/|z_k (z_k + 1)|, by sum of 1/k^2 <= 1/(count - 1)."""
-    return math.log(2 / (step * step * (count - 1))) + envelope(step * count) + 1e-12
+    return math.log(2 / (step * step * (count - 1))) + envelope(step * count) + 1e-6
 
 
 def _count(step: float, log_share: float, envelope: Callable[[float], float], nodes_max: int) -> int | None:

@@ -196,7 +196,7 @@ class _Interval:
             logs, bounds = log_error(bracket / bracket[:, :1].real, UNIT * (12 * ELEMENTARY + spread))
             times = part.times
             total += times @ logs
-            error += times @ bounds + UNIT * len(times) * (times @ np.abs(logs))
+            error += times @ bounds + UNIT * (len(self.times) + 4) * (times @ np.abs(logs))
         shift = float(self.times @ self.epsilons)
         return total + 1j * line.heights * shift, error + UNIT * (len(self.times) + 4) * line.heights * shift
 

@@ -66,7 +66,7 @@ class FiniteLosses:
         terms = np.exp(logs - top[:, np.newaxis])
         sums = terms.sum(axis=1)
         values = top + np.log(sums)
-        rounding = (terms * roughness).sum(axis=1) / sums + 2 * ELEMENTARY + np.abs(top) + np.abs(values)
+        rounding = (terms * roughness).sum(axis=1) / sums + 2 * ELEMENTARY + 64 + np.abs(top) + np.abs(values)
         spread = UNIT * (rounding + len(values) * np.abs(values))
         return float(self.times @ values), float(self.times @ spread)
 
@@ -82,15 +82,13 @@ class FiniteLosses:
             part = slice(first, first + rows)
             turned = self.losses[part] - main[part]
             rough = roughness[part] + _INPUT * abs(line.c) * np.abs(turned)
-            values, bounds = weighted_sums(terms[part], turned + 0j, rough, line)
-            # The loss itself is off, and so is each phase, in proportion to the height.
-            size = (terms[part].real * (np.abs(self.losses[part]) + np.abs(main[part]))).sum(axis=1)
-            bounds = bounds + UNIT * _INPUT * size[:, np.newaxis] * line.heights
+            blur = _INPUT * (np.abs(self.losses[part]) + np.abs(main[part]))
+            values, bounds = weighted_sums(terms[part], turned + 0j, rough, blur, line)
             centre = values[:, :1].real
             ratios, bounds = log_error(values / centre, 2 * bounds / centre)
             times = self.times[part]
             total += times @ ratios
-            error += times @ bounds + UNIT * len(times) * (times @ np.abs(ratios))
+            error += times @ bounds + UNIT * (self.different + 4) * (times @ np.abs(ratios))
         shift = float(self.times @ main[:, 0])
         off = UNIT * (len(self.times) + _INPUT) * float(self.times @ np.abs(main[:, 0]))
         return total + 1j * line.heights * shift, error + off * line.heights

@@ -53,9 +53,10 @@ class LatticeProfile(Profile):
         size = np.abs(first) + np.abs(second)
         reach = float(self.lattice) * (np.abs(self.line.nodes) + 1)
         off = size * (self.errors + UNIT * np.abs(self.values) * (6 * ELEMENTARY + 8 * reach))
+        # The step of the line is 2 pi/(Ng) but for three units: each phase is off by that too.
         fixed, turning = rounding(self.values * size, off, self.line)
         turned = self.values * np.exp(-1j * epsilon * self.line.heights)
-        return float((turned * first).real.sum()), float((turned * second).real.sum()), fixed + epsilon * turning
+        return float((turned * first).real.sum()), float((turned * second).real.sum()), fixed + 3 * epsilon * turning
 
     def _kernels(self, epsilon: float) -> tuple[Complexes, Complexes]:
         exact = Fraction(epsilon)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +19,7 @@ from parco.balls import arb, ball, precision, upper
 from parco.errors import InternalError
 from parco.privacy.composition.contour import Profile, less, log_alias
 from parco.privacy.composition.families import Line
+from parco.privacy.composition.rounding import log_rest
 from parco.privacy.composition.sampled import SampledGaussian
 from parco.privacy.facts import Exponential, Facts, Gaussian, Laplace
 from parco.privacy.schedule import ScheduledRelease
@@ -125,8 +126,10 @@ def _moments(facts: Facts, rate: Fraction, line: Line, *, removal: bool) -> list
 def _sampled_gaussian(facts: Gaussian, rate: Fraction, line: Line, *, removal: bool) -> list[acb]:
     """The trapezoid sum of `sampled.py` on its shifted line, closer together; what it may be off by is in the balls."""
     scale = facts.scale / facts.sensitivity
-    floats = np.array([float(rate)]), np.array([float(scale)]), np.array([1.0])
-    family = replace(SampledGaussian(*floats, removal), log_small=_LOG_SMALL)
+    rates, log_rests, scales, times = (
+        np.array([number]) for number in (float(rate), log_rest(rate), float(scale), 1.0)
+    )
+    family = SampledGaussian(rates, log_rests, scales, times, removal, log_small=_LOG_SMALL)
     low, step, count, shift = family.grid(line.c)
     variance, share = ball(scale) ** 2, ball(rate)
     weight = arb(step) / (ball(scale) * (2 * arb.pi()).sqrt())

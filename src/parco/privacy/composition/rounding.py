@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = ["ELEMENTARY", "UNIT", "log_interval"]
+__all__ = ["ELEMENTARY", "UNIT", "doubles_around", "log_interval", "log_rest"]
 
 UNIT = 2.0**-53
 """The unit roundoff u of double precision."""
@@ -27,3 +27,18 @@ def log_interval(value: Fraction) -> tuple[float, float]:
     top, bottom = math.log(value.numerator), math.log(value.denominator)
     margin = 2 * ELEMENTARY * UNIT * (abs(top) + abs(bottom) + 1e-300)
     return top - bottom - margin, top - bottom + margin
+
+
+def doubles_around(value: Fraction) -> tuple[float, float]:
+    """For every value >= 0 within the range of doubles, returns doubles at most and at least it: next to each other, or
+    equal."""
+    near = float(value)
+    if near == value:
+        return near, near
+    return (near, math.nextafter(near, math.inf)) if near < value else (max(math.nextafter(near, -math.inf), 0.0), near)
+
+
+def log_rest(rate: Fraction) -> float:
+    """For every rate q with 0 < q < 1, returns log(1 - q), off by at most 2 ELEMENTARY units of itself, also near 0 and
+    1."""
+    return math.log1p(-float(rate)) if rate < Fraction(1, 2) else math.log(float(1 - rate))

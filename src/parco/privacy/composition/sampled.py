@@ -21,17 +21,20 @@ from parco.errors import InternalError
 from parco.privacy.composition.families import Complexes, Floats, Line, log_error
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
-__all__ = ["SampledGaussian", "weighted_sums"]
+__all__ = ["SampledGaussian", "log_mixture", "weighted_sums"]
 
 # The error of the trapezoid rule and the tails cut off are each kept below e^-42 < 10^-18 of M(c).
 _LOG_SMALL = 42.0
+# The same where an envelope is wanted of few releases: it is not known to fall any further.
+_LOG_SMALL_DEEP, _VERY_FEW = 140.0, 16
 # How far up the line is shifted, in scales: a longer shift needs fewer points and cancels more.
 _SHIFT = 1.5
 # Twice the shift stays within this share of the strip abs(Im x) < pi s^2.
 _STRIP = 0.96
 _SHARES, _SHARES_OF_MANY = 2.0 ** -np.arange(0, 9), np.array([1.0, 0.35])
-_FEW = 64
-_BLOCK, _ROWS = 1 << 21, 256
+# More different releases than this are computed more coarsely, some rows at a time.
+_FEW, _ROWS = 64, 256
+_BLOCK = 1 << 21
 _WIDENINGS_MAX = 16
 
 
@@ -42,24 +45,28 @@ class _Points:
     logs: Complexes | Floats
     losses: Complexes | Floats
     roughness: Floats
-    """Relative rounding error of each term, in units of u, without that of the phase; same shape."""
+    """Relative rounding error of each term at height 0, in units of u; same shape."""
+    blur: Floats
+    """Absolute rounding error of each loss, in units of u: at height t the phase t L is off by t times that; same
+    shape."""
 
 
 @dataclass(frozen=True)
 class SampledGaussian:
     """Poisson-sampled Gaussian releases in one order of the pair; arrays of shape (different releases,).
 
-    `rates` q in (0, 1), `scales` s = standard deviation / sensitivity > 0, `times` how often each occurs; `removal`:
-    the mixture comes first.
+    `rates` q in (0, 1), `log_rests` log(1 - q), `scales` s = standard deviation / sensitivity > 0, all off by a unit or
+    two as they come in; `times` how often each occurs; `removal`: the mixture comes first.
     """
 
     rates: Floats
+    log_rests: Floats
     scales: Floats
     times: Floats
     removal: bool
     log_small: float = _LOG_SMALL
     crowd: int = 0
-    """How many different releases these are taken from: where they are many, each is computed more coarsely."""
+    """How many different releases these are taken from."""
 
     @property
     def releases(self) -> float:
@@ -71,7 +78,7 @@ class SampledGaussian:
         """Infinite for removal; for addition the sum of -log(1-q)."""
         if self.removal:
             return math.inf, math.inf
-        total, off = -float(self.times @ np.log1p(-self.rates)), UNIT * (len(self.times) + 8 * ELEMENTARY)
+        total, off = -float(self.times @ self.log_rests), UNIT * (len(self.times) + 8 * ELEMENTARY)
         return total * (1 - off), total * (1 + off)
 
     def log_mass_near(self, width: float) -> float:
@@ -88,11 +95,9 @@ class SampledGaussian:
         """A few releases in place of many, about as private together: to search with, never to claim with."""
         if self.different <= _FEW:
             return self
-        order = np.argsort(self.rates / self.scales)
-        blocks = np.array_split(order, _FEW)
+        blocks = np.array_split(np.argsort(self.rates / self.scales), _FEW)
         middles = np.array([block[len(block) // 2] for block in blocks])
-        times = np.array([self.times[block].sum() for block in blocks])
-        return replace(self, rates=self.rates[middles], scales=self.scales[middles], times=times)
+        return replace(self._rows(middles), times=np.array([self.times[block].sum() for block in blocks]))
 
     def log_moment(self, c: float) -> tuple[float, float]:
         """The sum of log M(c), and a bound on its error."""
@@ -103,8 +108,8 @@ class SampledGaussian:
             terms = np.exp(points.logs - top[:, np.newaxis])
             sums = terms.sum(axis=1)
             logs = top + np.log(sums)
-            rounding = (terms * points.roughness).sum(axis=1) / sums + 2 * ELEMENTARY + np.abs(top) + np.abs(logs)
-            bounds = UNIT * (rounding + self.different * np.abs(logs)) + 4 * math.exp(-self.log_small)
+            rounding = (terms * points.roughness).sum(axis=1) / sums + 2 * ELEMENTARY + 64 + np.abs(top) + np.abs(logs)
+            bounds = UNIT * (rounding + (self.different + 4) * np.abs(logs)) + 4 * math.exp(-self.log_small)
             total += float(some.times @ logs)
             error += float(some.times @ bounds)
         return total, error
@@ -115,21 +120,27 @@ class SampledGaussian:
         for some in self._parts(max(1, _ROWS // (math.isqrt(line.count) + 1))):
             points = some._points_for(line)
             terms = np.exp(points.logs - points.logs.real.max(axis=1)[:, np.newaxis])
-            values, bounds = weighted_sums(terms, points.losses, points.roughness, line)
+            values, bounds = weighted_sums(terms, points.losses, points.roughness, points.blur, line)
             # At height 0 the sum is M(c) itself, by the same points.
             centre = values[:, :1].real
             logs, bounds = log_error(values / centre, 2 * bounds / centre + 8 * math.exp(-self.log_small))
             total += some.times @ logs
-            error += some.times @ bounds + UNIT * self.different * (some.times @ np.abs(logs))
+            error += some.times @ bounds + UNIT * (self.different + 4) * (some.times @ np.abs(logs))
         return total, error
+
+    def _rows(self, rows: slice | Floats) -> SampledGaussian:
+        return replace(
+            self,
+            rates=self.rates[rows],
+            log_rests=self.log_rests[rows],
+            scales=self.scales[rows],
+            times=self.times[rows],
+        )
 
     def _parts(self, rows: int) -> Iterator[SampledGaussian]:
         """The releases, a few at a time: what is computed of them stays in the processor's cache."""
         for first in range(0, self.different, rows):
-            part = slice(first, first + rows)
-            yield replace(
-                self, rates=self.rates[part], scales=self.scales[part], times=self.times[part], crowd=self.different
-            )
+            yield replace(self._rows(slice(first, first + rows)), crowd=self.different)
 
     def _points_for(self, line: Line) -> _Points:
         """Points on the real line where the nodes are low and releases many, else on the shifted line."""
@@ -144,15 +155,19 @@ class SampledGaussian:
 
         On the line shifted by y the integrand has size e^(y^2/2s^2) N(x) |b|^(c+1) e^(-t arg b), which falls in t. As a
         product of powers of b(x+iy) and b(x-iy) it is analytic for abs(Im x) < pi s^2 - y, and its integral grows by no
-        more than e^(a^2/2s^2) when x is moved up by a: the trapezoid rule is as good for it as for M itself.
+        more than e^(a^2/2s^2) when x is moved up by a <= pi s^2/2: the trapezoid rule is as good for it as for M
+        itself. What the rule leaves open, relative to M(c), does not fall with t.
         """
         shares = _SHARES if self.different <= _FEW else _SHARES_OF_MANY
-        lines = [(points.logs.real, points.losses.imag) for points in (self._points(c, share) for share in shares)]
-        centre = _log_sum(self._real_points(c, 0.0).logs.real)
+        sure = replace(self, log_small=_LOG_SMALL_DEEP) if self.different <= _VERY_FEW else self
+        lines = [_above(sure._points(c, share)) for share in shares]
+        middle = sure._real_points(c, 0.0)
+        centre = _log_sum(middle.logs.real - UNIT * middle.roughness)
+        slack = 1e-12 + 16 * UNIT * np.abs(centre)
 
         def bound(height: float) -> float:
             sizes = [_log_sum(logs - height * angles) for logs, angles in lines]
-            best = np.min(sizes, axis=0) - centre + 1e-12
+            best = np.logaddexp(np.min(sizes, axis=0) - centre, 1 - sure.log_small) + slack
             return float(self.times @ np.minimum(best, 0.0))
 
         return bound
@@ -160,50 +175,55 @@ class SampledGaussian:
     def _points(self, c: float, share: float) -> _Points:
         """The trapezoid points, the line shifted by this share of the largest shift: up (removal) or down
         (addition)."""
-        low, step, count, shift = self._grid(c)
+        first, step, count, shift = self._grid(c)
         sign = 1 if self.removal else -1
-        places = (low[:, np.newaxis] + step[:, np.newaxis] * np.arange(count)) + (1j * sign * share) * shift[
+        places = (first[:, np.newaxis] + np.arange(count)) * step[:, np.newaxis] + (1j * sign * share) * shift[
             :, np.newaxis
         ]
         scale = self.scales[:, np.newaxis]
         exponents = (2 * places - 1) / (2 * scale**2)
-        losses, slope = _log_ratio(self.rates[:, np.newaxis], exponents)
+        # A point is off by a unit of itself, its exponent by that and what dividing adds.
+        off = 6 * np.abs(exponents) + np.abs(places) / scale**2
+        losses, blur = log_mixture(self.rates[:, np.newaxis], self.log_rests[:, np.newaxis], exponents, off)
         square = (places / scale) ** 2 / 2
         weight = np.log(step / (self.scales * math.sqrt(2 * math.pi)))[:, np.newaxis]
         power = c + 1 if self.removal else -c
         logs = weight - square + power * losses
-        blur = 2 * ELEMENTARY * (1 + np.abs(losses)) + 8 * np.abs(exponents) * slope
-        roughness = 2 * ELEMENTARY + 6 * np.abs(square) + abs(power) * blur + 4 * np.abs(logs)
-        return _Points(logs=logs, losses=sign * losses, roughness=roughness)
+        roughness = 2 * ELEMENTARY * (1 + np.abs(weight)) + 20 * np.abs(square) + 2 * np.abs(logs)
+        roughness += abs(power) * (blur + 4 * np.abs(losses))
+        return _Points(logs=logs, losses=sign * losses, roughness=roughness, blur=blur)
 
     def _real_points(self, c: float, height: float) -> _Points:
-        """The trapezoid points on the real line, good for |Im z| <= height."""
-        low, step, count = self._real_grid(c, height)
-        places = low[:, np.newaxis] + step[:, np.newaxis] * np.arange(count)
+        """The trapezoid points on the real line, good for abs(Im z) <= height."""
+        first, step, count = self._real_grid(c, height)
+        places = (first[:, np.newaxis] + np.arange(count)) * step[:, np.newaxis]
         scale = self.scales[:, np.newaxis]
         exponents = (2 * places - 1) / (2 * scale**2)
-        rest, drift = np.log1p(-self.rates)[:, np.newaxis], np.log(self.rates)[:, np.newaxis] + exponents
-        losses = np.logaddexp(rest, drift)
+        log_rates, log_rests = np.log(self.rates)[:, np.newaxis], self.log_rests[:, np.newaxis]
+        drift = log_rates + exponents
+        losses = np.logaddexp(log_rests, drift)
         square = (places / scale) ** 2 / 2
         weight = np.log(step / (self.scales * math.sqrt(2 * math.pi)))[:, np.newaxis]
         power = c + 1 if self.removal else -c
         logs = weight - square + power * losses
         if self.crowd <= _FEW:
-            slope = np.exp(drift - losses)
-            blur = 2 * ELEMENTARY * (1 + np.abs(losses)) + 8 * np.abs(exponents) * slope
-            roughness = 2 * ELEMENTARY + 6 * square + abs(power) * blur + 4 * np.abs(logs)
+            size, rough_square = np.abs(losses), square
+            off = 6 * np.abs(exponents) + np.abs(places) / scale**2
+            share = np.exp(np.minimum(drift - losses, 0))
+            blur = share * (off + 1 + 2 * ELEMENTARY * (1 + np.abs(log_rates)) + 4 * np.abs(drift))
+            blur += 4 * ELEMENTARY * np.abs(log_rests) + 2 * size
         else:
             # The same, by the largest of each in its row: enough where each release occurs a few times only.
-            losses_most, exponents_most, square_most = (
-                np.maximum(np.abs(values[:, :1]), np.abs(values[:, -1:])) for values in (losses, exponents, square)
-            )
-            blur = 2 * ELEMENTARY * (1 + losses_most) + 8 * exponents_most
-            roughness = 2 * ELEMENTARY + 10 * square_most + 2 * abs(power) * blur + 4 * np.abs(weight)
-        return _Points(logs=logs, losses=losses if self.removal else -losses, roughness=roughness)
+            exponents_most, size, rough_square = _most(exponents), _most(losses), _most(square)
+            off = 6 * exponents_most + _most(places) / scale**2
+            blur = off + 1 + 2 * ELEMENTARY * (1 + np.abs(log_rates)) + 4 * (np.abs(log_rates) + exponents_most)
+            blur += 4 * ELEMENTARY * np.abs(log_rests) + 2 * size
+        roughness = 4 * ELEMENTARY * (1 + np.abs(weight)) + 24 * rough_square + abs(power) * (blur + 6 * size)
+        return _Points(logs=logs, losses=losses if self.removal else -losses, roughness=roughness, blur=blur)
 
     def _real_grid(self, c: float, height: float) -> tuple[Floats, Floats, int]:
-        """As `_grid`, unshifted: |integrand| grows by e^(a^2/2s^2), and below the line by e^(height a/s^2), at a
-        distance a."""
+        """As `_grid`, unshifted: at a distance a the integrand grows by e^(a^2/2s^2), and on one side by e^(height
+        a/s^2)."""
         variances, (low, high) = self.scales**2, self._range(c)
         reach = np.minimum(self.scales * math.sqrt(2 * self.log_small), _STRIP * math.pi * variances)
         if not self.removal:
@@ -211,19 +231,21 @@ class SampledGaussian:
         growth = reach**2 / (2 * variances) + height * reach / variances
         if not self.removal:
             growth = growth - c * np.log(np.cos(reach / (2 * variances)))
-        step = 2 * math.pi * reach / (self.log_small + 1 + growth)
-        count = int(np.ceil((high - low) / step).max()) + 1
-        return low, (high - low) / (count - 1), count
+        count = int(np.ceil((high - low) * (self.log_small + 1 + growth) / (2 * math.pi * reach)).max()) + 1
+        step = (high - low) / (count - 1)
+        return np.floor(low / step), step, count + 1
 
     def grid(self, c: float) -> tuple[float, float, int, float]:
         """First point, step, count and shift of the trapezoid rule at c, of the first release."""
-        low, step, count, shift = self._grid(c)
-        return float(low[0]), float(step[0]), count, float(shift[0])
+        first, step, count, shift = self._grid(c)
+        return float(first[0] * step[0]), float(step[0]), count, float(shift[0])
 
     def _grid(self, c: float) -> tuple[Floats, Floats, int, Floats]:
+        """Which multiple of the step comes first, the step, how many points, and the shift."""
         shift, (low, high) = self._shift(c), self._range(c)
         count = int(np.ceil((high - low) / self._step(c, shift)).max()) + 1
-        return low, (high - low) / (count - 1), count, shift
+        step = (high - low) / (count - 1)
+        return np.floor(low / step), step, count + 1, shift
 
     def _shift(self, c: float) -> Floats:
         """How far the line may be shifted: less than half the strip, and so that little cancels."""
@@ -249,15 +271,15 @@ class SampledGaussian:
         cut = self.log_small + 2 * _SHIFT**2
         if not self.removal:
             # To the left b^-c <= (1-q)^-c, to the right of 1/2 it is at most 1.
-            low = -scales * np.sqrt(2 * (cut - c * np.log1p(-rates)))
+            low = -scales * np.sqrt(2 * (cut - c * self.log_rests))
             for _ in range(_WIDENINGS_MAX):
-                _, slope = _log_ratio(rates, (2 * low - 1) / (2 * scales**2))
+                slope = np.minimum(np.exp(np.log(rates) - self.log_rests + (2 * low - 1) / (2 * scales**2)), 1)
                 if (c * slope < -low / 2).all():
                     return low, scales * math.sqrt(2 * cut) + 0.5
                 low = np.where(c * slope < -low / 2, low, 2 * low)
             raise InternalError("the range of an integral could not be bounded")
-        # b <= 1 left of 1/2. To the right b <= 2 max(1-q, q e^((2x-1)/2s^2)); the logarithm's slope is below
-        # (c+1-x)/s^2.
+        # b <= 1 left of 1/2. To the right b <= e^((2x-1)/2s^2), and b <= 2 max(1-q, q e^((2x-1)/2s^2)); the slope of
+        # the integrand's logarithm is below (c+1-x)/s^2.
         bump = cut + c * (c + 1) / (2 * scales**2) + (c + 1) * np.minimum(0, np.log(2 * rates))
         plain = scales * np.sqrt(2 * (cut + (c + 1) * math.log(2)))
         high = np.maximum(c + 1 + scales * np.sqrt(2 * np.maximum(bump, 1)), plain)
@@ -265,12 +287,13 @@ class SampledGaussian:
 
 
 def weighted_sums(
-    terms: Complexes | Floats, losses: Complexes | Floats, roughness: Floats, line: Line
+    terms: Complexes | Floats, losses: Complexes | Floats, roughness: Floats, blur: Floats, line: Line
 ) -> tuple[Complexes, Floats]:
     """For terms and losses of shape (releases, points), sum of terms e^(itL) at each height, and a bound on its
     rounding.
 
-    Shapes (releases, count). Heights are i h = (a B + b) h, so that all phases are products of few; Im L >= 0.
+    `roughness` and `blur` as in `_Points`. Shapes (releases, count). Heights are i h = (a B + b) h, so that all phases
+    are products of few; Im L >= 0.
     """
     block = math.isqrt(line.count - 1) + 1
     blocks = -(-line.count // block)
@@ -280,7 +303,7 @@ def weighted_sums(
     values = np.matmul(high * terms[:, np.newaxis, :], low.transpose(0, 2, 1)).reshape(len(terms), -1)[:, : line.count]
     size = np.abs(terms)
     fixed = (size * (roughness + low_units + high_units + terms.shape[1] + 8)).sum(axis=1)
-    turning = 6 * (size * np.abs(losses)).sum(axis=1)
+    turning = (size * (blur + 6 * np.abs(losses))).sum(axis=1)
     return values, UNIT * (fixed[:, np.newaxis] + turning[:, np.newaxis] * line.heights)
 
 
@@ -293,15 +316,39 @@ def _powers(turn: Complexes, count: int) -> tuple[Complexes, float]:
     return np.concatenate([np.ones_like(once), powers[:, :-1]], axis=1), count * (2 * ELEMENTARY + 4)
 
 
-def _log_ratio(rate: Floats, exponents: Complexes | Floats) -> tuple[Complexes, Floats]:
-    """log(1 - q + q e^v) for every v with abs(Im v) < pi, and the size of its derivative, without overflow."""
-    rest, drift = np.log1p(-rate), np.log(rate) + exponents
-    # log(A + B) = log of the larger + log(1 + smaller/larger)
-    above = drift.real > rest
-    larger, smaller = np.where(above, drift, rest), np.where(above, rest, drift)
+def log_mixture(
+    rates: Floats | float, log_rests: Floats | float, exponents: Complexes | Floats, off: Floats | float
+) -> tuple[Complexes, Floats]:
+    """log(1 - q + q e^v) for every v with abs(Im v) < pi, without overflow, and its error in units of u.
+
+    `off` is that of v, in units of u. With r the smaller of the two terms over the larger, log(A + B) = log of the
+    larger + log(1 + r); where abs(Im v) <= pi/2 no part of 1 + r is near 0. The error is small where q is.
+    """
+    log_rates = np.log(rates)
+    drift = log_rates + exponents
+    above = drift.real > log_rests
+    larger, smaller = np.where(above, drift, log_rests), np.where(above, log_rests, drift)
     ratio = np.exp(smaller - larger)
-    logs = larger + np.log1p(ratio)
-    return logs, np.abs(np.exp(drift - logs))
+    # NumPy's complex log1p rounds 1 + r first, whatever r is.
+    real = np.log1p(ratio.real * (2 + ratio.real) + ratio.imag**2) / 2
+    logs = larger + (real + 1j * np.arctan2(ratio.imag, 1 + ratio.real))
+    size, spread = np.abs(ratio), np.abs(drift)
+    # A/(A+B) and B/(A+B) are how far an error of the logarithm of either counts: at most 1.42 by the angle.
+    share = np.exp(np.minimum(drift.real - logs.real, 0.36))
+    blur = share * (off + 1 + ELEMENTARY * np.abs(log_rates) + 2 * spread) + 2 * ELEMENTARY * np.abs(log_rests)
+    return logs, blur + size * (2 * spread + 8 * ELEMENTARY) + 2 * np.abs(logs)
+
+
+def _above(points: _Points) -> tuple[Floats, Floats]:
+    """Logarithms of the sizes of the terms at height 0, and how fast they fall: what is surely above and below them."""
+    angles = points.losses.imag * (1 - 4 * UNIT) - UNIT * points.blur
+    return points.logs.real + UNIT * points.roughness, np.maximum(angles, 0.0)
+
+
+def _most(values: Floats) -> Floats:
+    """The largest size in each row, of values that rise, fall, or have one valley: one of the ends."""
+    most: Floats = np.maximum(np.abs(values[:, :1]), np.abs(values[:, -1:]))
+    return most
 
 
 def _log_sum(logs: Floats) -> Floats:

@@ -24,7 +24,7 @@ import numpy as np
 from parco.errors import InternalError
 from parco.privacy.composition.families import Complexes, Floats, Line, log_error
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
-from parco.privacy.composition.sampled import weighted_sums
+from parco.privacy.composition.sampled import log_mixture, weighted_sums
 
 __all__ = ["SampledInterval"]
 
@@ -33,24 +33,36 @@ __all__ = ["SampledInterval"]
 _POINTS, _ACROSS, _UPWARDS = 18, 2 + math.sqrt(5), 3 + math.sqrt(8)
 _HALVINGS = 66
 _PIECES_MAX = 20_000
+# A relative error of an integral beyond this is an answer no longer.
+_OFF_MAX = 0.25
+# Where a ratio of laws differs from 1 by less, its logarithm is taken of the difference.
+_NEAR, _LOSS_MAX = 0.5, 700.0
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """A rule for one c: log of weight times integrand at height 0, losses L with Im L >= 0, and the error of the
-    rule."""
+    """A rule for one c: log of weight times integrand at height 0, losses L with Im L >= 0, and the error of the rule.
+
+    `roughness` and `blur`: what each term and each loss is off by, as in `sampled.py`.
+    """
 
     logs: Complexes
     losses: Complexes
     log_error: float
+    roughness: Floats
+    blur: Floats
 
 
 @dataclass(frozen=True)
 class SampledInterval:
-    """`times` releases with the same e = `epsilon` and `rate` q in (0, 1); `atoms`: Laplace, else bounded range."""
+    """`times` releases with the same e = `epsilon` and `rate` q in (0, 1); `atoms`: Laplace, else bounded range.
+
+    `log_rest` is log(1 - q); it, e and q are off by a unit or two as they come in.
+    """
 
     epsilon: float
     rate: float
+    log_rest: float
     times: float
     atoms: bool
     removal: bool
@@ -74,7 +86,7 @@ class SampledInterval:
         """The sum of log(1 - q + q e^e) for removal, of -log(1 - q + q e^-e) for addition."""
         each = self._loss(self.epsilon if self.removal else -self.epsilon)
         total = self.times * abs(each)
-        return total * (1 - 64 * UNIT), total * (1 + 64 * UNIT)
+        return total * (1 - 256 * UNIT), total * (1 + 256 * UNIT)
 
     def log_mass_near(self, width: float) -> float:
         """For Laplace noise the sum of the logarithms of the largest loss's mass, else minus infinity."""
@@ -82,7 +94,7 @@ class SampledInterval:
         if not self.atoms:
             return -math.inf
         mass = self._loss(self.epsilon) - self.epsilon - math.log(2) if self.removal else -math.log(2)
-        return self.times * (mass - 64 * UNIT * (1 + self.epsilon))
+        return self.times * (mass - 256 * UNIT * (1 + self.epsilon))
 
     def log_moment(self, c: float) -> tuple[float, float]:
         """The sum of log M(c), and a bound on its error."""
@@ -91,8 +103,11 @@ class SampledInterval:
         terms = np.exp(rule.logs.real - top)
         total = float(terms.sum())
         value = top + math.log(total)
-        rounding = float((terms * self._roughness(rule, c)).sum()) / total + 64 + 4 * abs(value)
-        error = UNIT * rounding + 2 * math.exp(min(rule.log_error - value, 0.0))
+        rounding = float((terms * rule.roughness).sum()) / total + 64 + 4 * abs(value)
+        off = math.exp(min(rule.log_error - value, 0.0))
+        if off > _OFF_MAX:
+            raise InternalError("a sampled mechanism's moment could not be computed in doubles")
+        error = UNIT * rounding + 2 * off
         return self.times * value, self.times * error
 
     def log_ratios(self, line: Line) -> tuple[Complexes, Floats]:
@@ -100,8 +115,8 @@ class SampledInterval:
         rule = self._rule(line.c, 1.0)
         top = float(rule.logs.real.max())
         terms = np.exp(rule.logs - top)[np.newaxis, :]
-        rough = self._roughness(rule, line.c)[np.newaxis, :]
-        values, bounds = weighted_sums(terms, rule.losses[np.newaxis, :], rough, line)
+        rough, blur = rule.roughness[np.newaxis, :], rule.blur[np.newaxis, :]
+        values, bounds = weighted_sums(terms, rule.losses[np.newaxis, :], rough, blur, line)
         centre = values[:, :1].real
         off = 2 * math.exp(rule.log_error - top)
         ratios, errors = log_error(values / centre, 2 * (bounds + off) / centre)
@@ -111,13 +126,16 @@ class SampledInterval:
         """For every height, at least the sum of log|M(c + it)/M(c)| over t >= height: by the sizes of the terms, which
         fall."""
         rule = self._rule(c, 1.0)
-        centre = self.log_moment(c)[0] / self.times
+        value, off = self.log_moment(c)
+        centre = (value - off) / self.times
+        highest = np.append(rule.logs.real + UNIT * rule.roughness, rule.log_error)
+        angles = np.append(np.maximum(rule.losses.imag * (1 - 4 * UNIT) - UNIT * rule.blur, 0.0), 0.0)
 
         def bound(height: float) -> float:
-            logs = np.append(rule.logs.real - height * rule.losses.imag, rule.log_error)
+            logs = highest - height * angles
             top = float(logs.max())
             size = top + math.log(float(np.exp(logs - top).sum()))
-            return self.times * min(size - centre + 1e-12, 0.0)
+            return self.times * min(size - centre + 1e-12 + 16 * UNIT * abs(centre), 0.0)
 
         return bound
 
@@ -132,38 +150,45 @@ class SampledInterval:
         halves = np.array([(piece[1] - piece[0]) / 2 for piece in pieces])
         places = (starts + halves)[:, np.newaxis] + halves[:, np.newaxis] * knots
         power = c + 1 if self.removal else -c
-        ratio = self._complex_loss(places)
+        # A place is off by some units of e + 2, whatever it is itself.
+        near = self.epsilon + 2
+        ratio, blur = log_mixture(self.rate, self.log_rest, places.ravel(), 6 * near)
         weight = np.log(halves[:, np.newaxis] * weights + 0j)
-        logs = (self._log_density() - places / 2 + power * ratio + weight).ravel()
-        losses = (ratio if self.removal else -ratio).ravel()
+        logs = (self._log_density() - places / 2 + weight).ravel() + power * ratio
         error = self._rule_error(c, pieces, height)
         if self.atoms:
             ends = np.array([self._loss(self.epsilon), self._loss(-self.epsilon)])
             masses = np.array([-self.epsilon - math.log(2), -math.log(2)])
             logs = np.concatenate([logs, masses + power * ends])
-            losses = np.concatenate([losses, ends if self.removal else -ends])
-        return _Rule(logs=logs, losses=losses, log_error=error)
+            ratio, blur = np.concatenate([ratio, ends]), np.concatenate([blur, 256 * np.abs(ends)])
+        roughness = 4 * ELEMENTARY + 8 * near + 4 * np.abs(logs) + (c + 1) * (blur + 4 * np.abs(ratio))
+        return _Rule(
+            logs=logs, losses=ratio if self.removal else -ratio, log_error=error, roughness=roughness, blur=blur
+        )
 
     def _height(self, c: float) -> float:
-        """y: the integrand grows by no more than some e^4 in the ellipses, and 2y < pi.
+        """y: the integrand grows by no more than some e^4 in the ellipses, 2y < pi, and the ways up and down cancel
+        little.
 
-        Along the path log r grows by no more than `steepest`, and across it |r| shrinks by no more than
+        Along the path log r grows by no more than `_steepest`, and across it |r| shrinks by no more than
         `_log_shrinking`.
         """
-        steepest = self._steepest()
+        most, steepest = min(1.2, 4 * self.epsilon), self._steepest()
         if self.removal:
-            return min(1.2, 4 / ((c + 1) * steepest))
-        return min(1.2, math.sqrt(8 / (c * min(1.0, 4 * steepest))), 4 / (c * steepest))
+            return min(most, 4 / ((c + 1) * steepest))
+        return min(most, math.sqrt(8 / (c * min(1.0, 4 * steepest))), 4 / (c * steepest))
 
     def _steepest(self) -> float:
-        """The share of q e^l in r(l), at the largest real part that the ellipses reach."""
-        return math.exp(math.log(self.rate) + self.epsilon + 1 - self._loss(self.epsilon + 1))
+        """At least the share of q e^l in r(l), as far as the ellipses reach."""
+        return math.exp(min(math.log(self.rate) + self.epsilon + 1 - self._loss(self.epsilon + 1), 0.0))
 
     def _log_shrinking(self, height: float) -> float:
-        """At least log r(Re l) - log|r(l)| for |Im l| <= 2 height: |r|^2 = r(Re l)^2 (1 - 4w(1-w) sin^2(Im l/2)), w <=
-        steepest."""
+        """At least log r(Re l) - log|r(l)| for abs(Im l) <= 2 height, the height below pi/2.
+
+        |r|^2 = r(Re l)^2 (1 - 4w(1-w) sin^2(Im l/2)) with w the share of q e^l, at most `_steepest`.
+        """
         steepest = self._steepest()
-        share = 1.0 if steepest >= 0.5 else 4 * steepest * (1 - steepest)
+        share = 1.0 if steepest >= _NEAR else min(4 * steepest * (1 - steepest) * (1 + 1e-12), 1.0)
         return -math.log1p(-share * math.sin(height) ** 2) / 2 + 1e-12
 
     def _straight(self, height: float) -> Iterator[tuple[complex, complex]]:
@@ -193,9 +218,9 @@ class SampledInterval:
         low = np.minimum(starts.real, ends.real) - reach
         high = np.maximum(starts.real, ends.real) + reach
         if self.removal:
-            size = (c + 1) * np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + high)
+            size = (c + 1) * np.logaddexp(self.log_rest, math.log(self.rate) + high)
         else:
-            size = -c * (np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + low) - self._log_shrinking(height))
+            size = -c * (np.logaddexp(self.log_rest, math.log(self.rate) + low) - self._log_shrinking(height))
         bounds = self._log_density() - low / 2 + size
         upright = starts.real == ends.real
         rho = np.where(upright, _UPWARDS, _ACROSS)
@@ -211,23 +236,11 @@ class SampledInterval:
         return -math.log(2) - self.epsilon / 2 - math.log(-math.expm1(-self.epsilon))
 
     def _loss(self, loss: float) -> float:
-        """log(1 - q + q e^loss)."""
-        if loss < 1:
-            return math.log1p(self.rate * math.expm1(loss))
-        return float(np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + loss))
-
-    def _complex_loss(self, places: Complexes) -> Complexes:
-        rest, drift = math.log1p(-self.rate), math.log(self.rate) + places
-        above = drift.real > rest
-        larger, smaller = np.where(above, drift, rest), np.where(above, rest, drift)
-        logs: Complexes = larger + np.log1p(np.exp(smaller - larger))
-        return logs
-
-    def _roughness(self, rule: _Rule, c: float) -> Floats:
-        # The loss is off by some units of itself and of the place, of which abs(place) <= e + 2.
-        blur = 4 * ELEMENTARY * (1 + np.abs(rule.losses)) + 8 * (self.epsilon + 2)
-        rough: Floats = 4 * ELEMENTARY + (c + 1) * blur + 4 * np.abs(rule.logs) + 8 * (self.epsilon + 2)
-        return rough
+        """log(1 - q + q e^loss), off by at most 256 units of itself."""
+        moved = self.rate * math.expm1(min(loss, _LOSS_MAX))
+        if abs(moved) < _NEAR:
+            return math.log1p(moved)
+        return float(np.logaddexp(self.log_rest, math.log(self.rate) + loss))
 
 
 @cache

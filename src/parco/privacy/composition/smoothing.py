@@ -22,7 +22,7 @@ import numpy as np
 
 from parco.errors import InternalError
 from parco.privacy.composition.contour import Profile, less, rounding
-from parco.privacy.composition.families import Complexes, Family, Floats, Line
+from parco.privacy.composition.families import Complexes, Family, Floats, Line, log_error
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
 __all__ = ["Smoothing", "smoothed"]
@@ -89,14 +89,12 @@ class Smoothing:
 
     def log_ratios(self, line: Line) -> tuple[Complexes, Floats]:
         """log(M(z)/M(c)) at the nodes, and bounds on its errors."""
-        logs = self._log_sinhc(line.nodes)
-        # sinh(az)/(az) may be near zero: its own error there is set against the size that it has.
-        size = np.exp(logs.real / _UNIFORMS)
-        scaled = self.half_width * np.abs(line.nodes)
-        reach = math.cosh(self.half_width * line.c) * UNIT * 8 * (ELEMENTARY + scaled) / np.maximum(1, scaled)
-        bound = -np.log1p(-np.minimum(reach / size, 0.5)) * _UNIFORMS
-        ratios = logs - logs[0].real + 1j * line.heights * self.shift
-        return ratios, 2 * bound + 8 * UNIT * _UNIFORMS * (1 + np.abs(ratios))
+        scaled = self.half_width * line.nodes
+        sizes = np.sinh(scaled) / scaled
+        reach = 2 * math.cosh(self.half_width * line.c) * (ELEMENTARY + np.abs(scaled)) / np.maximum(1, np.abs(scaled))
+        logs, bounds = log_error(sizes / sizes[0].real, 4 * UNIT * (reach + ELEMENTARY))
+        ratios = _UNIFORMS * logs + 1j * line.heights * self.shift
+        return ratios, _UNIFORMS * bounds + 8 * UNIT * np.abs(ratios)
 
     def envelope(self, c: float) -> Callable[[float], float]:
         """m log(cosh(ac)/(at)) - log M(c) + cs: |sinh(a(c+it))| <= cosh(ac)."""
@@ -138,7 +136,9 @@ class _Smoothed(Profile):
         # P(L > eps) <= M(c) e^(-c eps), which is 2 pi/h in the units of these sums.
         off = self.smoothing.gap * (max(near, 0.0) + fixed + epsilon * turning + self.window_cut_off)
         off += self.smoothing.lack * 2 * math.pi / self.line.step
-        return less(below, math.log(off) + self._log_scale(epsilon) + self._log_scale_error(epsilon)), above
+        if not math.isfinite(off):
+            return -math.inf, above
+        return less(below, sum(self._log_of(off, epsilon))), above
 
     def with_more(self, family: Family) -> Self:
         """As `Profile.with_more`, for the window too."""

@@ -160,12 +160,14 @@ def enclose(made: AnyProfile, log_deltas: tuple[float, float], *, top: float, st
     return Solved(max(lower, 0.0), min(upper, top))
 
 
-def solve_delta(order: Order, epsilon: float, tolerance: float) -> tuple[float, float]:
+def solve_delta(order: Order, epsilons: tuple[float, float], tolerance: float) -> tuple[float, float]:
     """For every composition and epsilon >= 0, returns doubles at most and at least log delta(eps), proven.
 
-    Their distance is at most the tolerance. Minus infinity twice where eps is at least the largest loss. Raises
-    InternalError where the tolerance is not reached.
+    `epsilons`: doubles at most and at least epsilon, next to each other or equal. The two returned are at most the
+    tolerance apart. Minus infinity twice where eps is at least the largest loss. Raises InternalError where the
+    tolerance is not reached.
     """
+    epsilon, beyond = epsilons
     if epsilon >= order.moments.largest[1]:
         return -math.inf, -math.inf
     c_best, bound = _best_at(order.moments, epsilon)
@@ -174,7 +176,8 @@ def solve_delta(order: Order, epsilon: float, tolerance: float) -> tuple[float, 
     aim = Aim(bound - 4, epsilon, tolerance / 4)
     for attempt in range(_ATTEMPTS):
         for made in _sharper(order, _profile(order, c, aim), late=attempt > 0):
-            below, above = made.log_delta_bounds(epsilon)
+            above = made.log_delta_bounds(epsilon)[1]
+            below = made.log_delta_bounds(beyond)[0]
             if above - below <= tolerance:
                 return below, min(above, 0.0)
         aim = Aim(made.log_delta(epsilon)[0] if below > -math.inf else aim.log_delta - 4, epsilon, aim.share / 8)
