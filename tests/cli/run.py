@@ -15,11 +15,14 @@ SECONDS = 120
 
 
 def parco(
-    *arguments: object, cwd: Path | None = None, before: str = "", code: int | None = 0
+    *arguments: object, cwd: Path | None = None, before: str = "", code: int | None = 0, given: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """`parco` with these arguments; `before` is Python that the child runs first; checks the exit code."""
+    """`parco` with these arguments; `before` is Python that the child runs first, `given` its standard input.
+
+    Checks the exit code.
+    """
     command = [sys.executable, "-c", f"{before}\n{_RUN}", *map(str, arguments)]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=SECONDS, check=False, input=given)
     assert code is None or done.returncode == code, (done.returncode, done.stdout, done.stderr)
     return done
 
