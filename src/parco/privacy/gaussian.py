@@ -175,7 +175,7 @@ def _mu_squared_interval(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, 
 def _epsilon_refined(mu_squared: Fraction, delta: Fraction) -> Fraction | None:
     """The epsilon at delta to about 2^-70, not proven; None where it is near 0 or no guess was found."""
     near = gaussian_guess.epsilon_near(mu_squared, delta)
-    if near is None or near * _NEAR_ZERO < mu_squared:
+    if near is None or near < 2 * _EPSILON_FLOOR or near * _NEAR_ZERO < mu_squared:
         return None
     with precision(_BITS_NEWTON + bits_below_one(mu_squared)):
         profile, slope = profile_and_slope(mu_squared, near)
