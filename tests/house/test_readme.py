@@ -31,12 +31,14 @@ def test_the_examples_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         if kind == "console":
             shown |= {line: _run(line, tmp_path) for line in text.splitlines()}
         elif kind == "toml":
-            (tmp_path / "contract.toml").write_text(text, encoding="utf-8")
+            name = "schedule.toml" if "[[release]]" in text else "contract.toml"
+            (tmp_path / name).write_text(text, encoding="utf-8")
         elif kind == "python":
             shown["python"] = _python(text)
     assert {kind for kind, _ in BLOCKS} == {"sh", "console", "toml", "python"}
     released = json.loads(next(out for line, out in shown.items() if line.endswith("--json")))
     assert len(released["rows"]) == 18
+    assert "tight" in shown["$ parco account schedule.toml --delta 1e-6"]
     assert "release 2: count by month" in shown["python"]  # the same question as on the command line: served
     assert "free, already stored" in shown["python"]
 

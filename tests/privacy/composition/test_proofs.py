@@ -107,9 +107,10 @@ def test_rates_near_one_are_not_rounded(removal: bool) -> None:
 def log_moment_of_a_sampled_gaussian(rate: Fraction, scale: Fraction, node: complex, *, removal: bool) -> acb:
     """log M(z) by a long trapezoid sum on a shifted line, in balls."""
     q, s, z = exactly(rate), exactly(scale), acb(arb(node.real), arb(node.imag))
-    step, shift = s * min(1, s) * arb(0.05), s * min(1, s) * arb(1.2)
-    total = acb(0)
-    for index in range(-int(20 / 0.05 / float(min(1, s))), int(20 / 0.05 / float(min(1, s))) + 1):
+    narrow = arb(min(1.0, float(scale)))
+    step, shift = s * narrow * arb(0.05), s * narrow * arb(1.2)
+    total, most = acb(0), int(20 / 0.05 / min(1.0, float(scale)))
+    for index in range(-most, most + 1):
         x = acb(step * index, shift if removal else -shift)
         loss = (1 - q + q * ((2 * x - 1) / (2 * s * s)).exp()).log()
         total += (loss * (z + 1 if removal else -z) - x * x / (2 * s * s)).exp()

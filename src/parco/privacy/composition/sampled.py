@@ -202,10 +202,12 @@ class SampledGaussian:
         log_rates, log_rests = np.log(self.rates)[:, np.newaxis], self.log_rests[:, np.newaxis]
         drift = log_rates + exponents
         losses = np.logaddexp(log_rests, drift)
-        square = (places / scale) ** 2 / 2
+        square: Floats = (places / scale) ** 2 / 2
         weight = np.log(step / (self.scales * math.sqrt(2 * math.pi)))[:, np.newaxis]
         power = c + 1 if self.removal else -c
         logs = weight - square + power * losses
+        size: Floats
+        rough_square: Floats
         if self.crowd <= _FEW:
             size, rough_square = np.abs(losses), square
             off = 6 * np.abs(exponents) + np.abs(places) / scale**2
