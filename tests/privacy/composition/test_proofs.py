@@ -14,7 +14,7 @@ from mpmath import mp, mpf
 
 from parco.balls import arb, precision
 from parco.balls import ball as exactly
-from parco.errors import InternalError
+from parco.errors import InternalError, RequestError
 from parco.privacy.composition import Interval, compose
 from parco.privacy.composition.assemble import certain_part, order_of
 from parco.privacy.composition.contour import Profile
@@ -226,3 +226,11 @@ def test_knots_and_weights_of_the_quadrature_rule_are_doubles_of_the_true_ones()
             knot, weight = arb.legendre_p_root(count, index, weight=True)
             assert abs(arb(knots[index]) - knot) <= UNIT
             assert abs(arb(weights[index]) / weight - 1) <= UNIT
+
+
+def test_what_is_beyond_doubles_is_refused() -> None:
+    far = Schedule((ScheduledRelease(PrivacyProfile(((Fraction(10**400), HALF),))),))
+    with pytest.raises(RequestError, match="points beyond"):
+        compose(far).epsilon("0.9")
+    with pytest.raises(RequestError, match="1e300"):
+        compose(Schedule((ScheduledRelease(Pure(HALF)),))).delta(10**400)
