@@ -262,7 +262,7 @@ def _check_range(facts: Facts, rate: Fraction) -> None:
     if size is not None and not zero_allowed and not bottom <= size <= top:
         raise RequestError(
             f"{facts.tag}: sensitivity/scale, or epsilon, lies between 1e-9 and 1e6 for a composition; "
-            "leave out what is smaller, and add more noise to what is larger"
+            "round what is smaller up, which is on the safe side, and add more noise to what is larger"
         )
     if isinstance(facts, PrivacyProfile) and facts.points[-1][0] > _LARGEST:
         raise RequestError("profile: epsilons up to 1e6 are composed; leave out the points beyond")

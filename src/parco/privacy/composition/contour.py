@@ -22,7 +22,7 @@ from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
 __all__ = ["Aim", "Chernoff", "Moments", "Profile", "aliases_of", "kappa_log", "less", "log_chernoff", "period", "profile", "rounding"]
 
-_GROWTH = 1.15
+_GROWTH, _LOG_LEAST = 1.15, -700.0
 # Multiples of c at which aliases are bounded.
 _HIGHER = (1.25, 1.6, 2.5, 5.0)
 
@@ -248,7 +248,8 @@ def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int, height: flo
     values[1:] *= 2
     errors = np.abs(values) * np.expm1(bounds + UNIT * (16 + 2 * ELEMENTARY))
     best = min(aliases, key=lambda alias: log_alias(line, aim.epsilon, [alias]))
-    cut_off = math.exp(_log_cut_off(line.step, count, envelope))
+    # Not below what a double can hold, as 0 would claim that nothing was left out.
+    cut_off = math.exp(max(_log_cut_off(line.step, count, envelope), _LOG_LEAST))
     return Profile(
         line=line,
         log_moment=moment,
