@@ -171,9 +171,6 @@ def solve_delta(order: Order, epsilons: tuple[float, float], tolerance: float) -
         return -math.inf, -math.inf
     c_best, bound = _best_at(order.moments, epsilon)
     c = min(_POSITION * c_best, _c_limit(order, order.moments.largest[1], tolerance))
-    # Where delta is near 1 the best c is near 0, which takes many nodes: one that cancels little more takes few.
-    while _at(order.moments, 2 * c, epsilon) < bound + 1:
-        c *= 2
     aim = Aim(bound - 4, epsilon, tolerance / 4)
     for attempt in range(_ATTEMPTS):
         for made in _sharper(order, _profile(order, c, aim), precise=attempt > 0):
@@ -188,13 +185,12 @@ def solve_delta(order: Order, epsilons: tuple[float, float], tolerance: float) -
 def _best_at(moments: Moments, epsilon: float) -> tuple[float, float]:
     """About the c > 0 at which log kappa(c) M(c) - c eps, which is convex in c, is least, and that value."""
 
-    log_c, value = _valley(lambda log_c: _at(moments, math.exp(log_c), epsilon), accuracy=0.05)
+    def bound(log_c: float) -> float:
+        c = math.exp(log_c)
+        return moments.log_moment(c)[0] + kappa_log(c) - c * epsilon
+
+    log_c, value = _valley(bound, accuracy=0.05)
     return math.exp(log_c), value
-
-
-def _at(moments: Moments, c: float, epsilon: float) -> float:
-    """About log kappa(c) M(c) - c eps."""
-    return moments.log_moment(c)[0] + kappa_log(c) - c * epsilon
 
 
 def _is_near_top(moments: Moments, width: float, log_delta: float) -> bool:
