@@ -264,8 +264,6 @@ def _check_range(facts: Facts, rate: Fraction) -> None:
             f"{facts.tag}: sensitivity/scale, or epsilon, lies between 1e-9 and 1e6 for a composition; "
             "round what is smaller up, which is on the safe side, and add more noise to what is larger"
         )
-    if isinstance(facts, PrivacyProfile) and facts.points[-1][0] > _LARGEST:
-        raise RequestError("profile: epsilons up to 1e6 are composed; leave out the points beyond")
     if rate < _RATE_SMALLEST:
         raise RequestError("a sampling rate is at least 1e-9 for a composition: round it up, which is on the safe side")
 

@@ -248,8 +248,7 @@ def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int, height: flo
     values[1:] *= 2
     errors = np.abs(values) * np.expm1(bounds + UNIT * (16 + 2 * ELEMENTARY))
     best = min(aliases, key=lambda alias: log_alias(line, aim.epsilon, [alias]))
-    # Not below what a double can hold, as 0 would claim that nothing was left out.
-    cut_off = math.exp(max(_log_cut_off(line.step, count, envelope), _LOG_LEAST))
+    cut_off = math.exp(_log_cut_off(line.step, count, envelope))
     return Profile(
         line=line,
         log_moment=moment,
@@ -283,7 +282,9 @@ def period(c: float, epsilon: float, aliases: Sequence[tuple[float, float]], log
 
 def _log_cut_off(step: float, count: int, envelope: Callable[[float], float]) -> float:
     """log of at least the sum over k >= count of 2 |M(z_k)/M(c)|/|z_k (z_k + 1)|, by sum of 1/k^2 <= 1/(count - 1)."""
-    return math.log(2 / (step * step * (count - 1))) + envelope(step * count) + 1e-6
+    log_bound = math.log(2 / (step * step * (count - 1))) + envelope(step * count) + 1e-6
+    # Not below what a double can hold: 0 would claim that nothing was left out.
+    return max(log_bound, _LOG_LEAST)
 
 
 def _count(step: float, log_share: float, envelope: Callable[[float], float], nodes_max: int) -> int | None:
