@@ -14,13 +14,14 @@ from mpmath import mp, mpf
 
 from parco.balls import arb, precision
 from parco.balls import ball as exactly
-from parco.errors import InternalError
+from parco.errors import InternalError, RequestError
 from parco.privacy.composition import Interval, compose
 from parco.privacy.composition.assemble import certain_part, order_of
 from parco.privacy.composition.contour import Profile
 from parco.privacy.composition.families import Line
-from parco.privacy.composition.rounding import doubles_around
-from parco.privacy.composition.sampled import SampledGaussian
+from parco.privacy.composition.rounding import ELEMENTARY, UNIT, doubles_around, log_rest
+from parco.privacy.composition.sampled import SampledGaussian, log_mixture
+from parco.privacy.composition.sampled_interval import _gauss_legendre as gauss_legendre
 from parco.privacy.composition.solve import Solved, is_near
 from parco.privacy.facts import Approximate, Facts, Gaussian, Laplace, PrivacyProfile, Pure, RandomisedResponse
 from parco.privacy.schedule import Schedule, ScheduledRelease
@@ -160,3 +161,75 @@ def test_deltas_of_releases_are_as_sharp_as_they_are_small() -> None:
 def test_doubles_stand_around_a_number(value: Fraction) -> None:
     low, high = doubles_around(value)
     assert low <= value <= high <= math.nextafter(low, math.inf)
+
+
+@pytest.mark.parametrize("epsilon", ["0", "1", "7.5", "22"])
+def test_deltas_near_one_are_found(epsilon: str) -> None:
+    times, odds, cut = 15, mp.e**2, mp.exp(mpf(epsilon))
+    terms = (
+        mp.binomial(times, k) * (odds ** (times - k) - cut * odds**k) / (1 + odds) ** times for k in range(times + 1)
+    )
+    truth = mp.fsum(max(term, 0) for term in terms)
+    found = compose(Schedule((ScheduledRelease(RandomisedResponse(Fraction(2)), times),))).delta(epsilon)
+    assert exactly(found.lower) <= arb(str(truth)) <= exactly(found.upper)
+
+
+FUNCTIONS = {
+    "exp": (np.exp, -700.0, 700.0),
+    "expm1": (np.expm1, -700.0, 700.0),
+    "log": (np.log, 1e-300, 1e300),
+    "log1p": (np.log1p, -0.99, 1e9),
+    "sinh": (np.sinh, -30.0, 30.0),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@given(st.data())
+def test_elementary_functions_of_numpy_keep_to_the_model(name: str, data: st.DataObject) -> None:
+    function, low, high = FUNCTIONS[name]
+    points = np.array(data.draw(st.lists(st.floats(low, high, allow_subnormal=False), min_size=1, max_size=16)))
+    with precision(200):
+        for point, value in zip(points, function(points), strict=True):
+            truth = getattr(arb(point), name)()
+            assert abs(arb(value) - truth) <= ELEMENTARY * UNIT * abs(truth) + 1e-307
+
+
+@given(st.lists(st.complex_numbers(max_magnitude=1e6, allow_subnormal=False), min_size=1, max_size=16))
+def test_complex_exponentials_and_logarithms_of_numpy_keep_to_the_model(numbers: list[complex]) -> None:
+    points = np.array(numbers)
+    points = points.clip(-600, 600).real + 1j * points.imag
+    turned = np.exp(points)
+    with precision(200):
+        for point, value in zip(points, turned, strict=True):
+            truth = acb(complex(point)).exp()
+            assert abs(acb(complex(value)) - truth) <= 2 * ELEMENTARY * UNIT * abs(truth)
+        for point, value in zip(turned, np.log(turned), strict=True):
+            truth = acb(complex(point)).log()
+            assert abs(acb(complex(value)) - truth) <= ELEMENTARY * UNIT * (1 + abs(truth))
+
+
+@given(
+    st.fractions(Fraction(1, 10**9), 1 - Fraction(1, 10**9)),
+    st.complex_numbers(max_magnitude=60, allow_subnormal=False),
+)
+def test_logarithms_of_mixtures_are_off_by_no_more_than_they_say(rate: Fraction, number: complex) -> None:
+    exponent = complex(number.real, math.remainder(number.imag, math.pi))
+    logs, blur = log_mixture(np.array([float(rate)]), np.array([log_rest(rate)]), np.array([exponent]), 0.0)
+    with precision(200):
+        truth = (1 - exactly(rate) + exactly(rate) * acb(exponent).exp()).log()
+        assert abs(acb(complex(logs[0])) - truth) <= UNIT * blur[0]
+
+
+def test_knots_and_weights_of_the_quadrature_rule_are_doubles_of_the_true_ones() -> None:
+    knots, weights = gauss_legendre()
+    count = len(knots)
+    with precision(200):
+        for index in range(count):
+            knot, weight = arb.legendre_p_root(count, index, weight=True)
+            assert abs(arb(knots[index]) - knot) <= UNIT
+            assert abs(arb(weights[index]) / weight - 1) <= UNIT
+
+
+def test_what_is_beyond_doubles_is_refused() -> None:
+    with pytest.raises(RequestError, match="1e300"):
+        compose(Schedule((ScheduledRelease(Pure(HALF)),))).delta(10**400)

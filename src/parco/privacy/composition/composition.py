@@ -20,7 +20,7 @@ from parco.privacy.schedule import Schedule, ScheduledRelease
 
 __all__ = ["Composition", "Interval", "compose"]
 
-_DELTA_LEAST = Fraction(1, 10**300)
+_DELTA_LEAST, _EPSILON_MOST = Fraction(1, 10**300), Fraction(10**300)
 _TOLERANCE_LEAST, _TOLERANCE_MOST = Fraction(1, 10**11), Fraction(1, 10)
 _BITS = 192
 _EXACT_MAX = 64
@@ -76,14 +76,15 @@ class Composition:
         return Interval(Fraction(low), Fraction(high))
 
     def delta(self, epsilon: Exactable) -> Interval:
-        """For every epsilon >= 0, returns proven ends of the least delta that holds with it, or raises RequestError.
+        """For every epsilon from 0 to 1e300, returns proven ends of the least delta that holds with it, or raises
+        RequestError.
 
         upper - lower <= tolerance * upper. InternalError where the tolerance cannot be reached. Source:
         docs/mathematics.md, "Composition by a contour".
         """
         at = exact(epsilon, "epsilon")
-        if at < 0:
-            raise RequestError("epsilon is not negative")
+        if not 0 <= at <= _EPSILON_MOST:
+            raise RequestError("epsilon is not negative, and at most 1e300")
         if self.mu_squared is not None:
             total = self.mu_squared
             return Interval(gaussian.delta_lower(total.lower, at), gaussian.delta_upper(total.upper, at))

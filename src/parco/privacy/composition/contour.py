@@ -36,7 +36,7 @@ __all__ = [
     "rounding",
 ]
 
-_GROWTH = 1.15
+_GROWTH, _LOG_LEAST = 1.15, -700.0
 # Multiples of c at which aliases are bounded.
 _HIGHER = (1.25, 1.6, 2.5, 5.0)
 # Envelopes of families with more different releases than this cost more than some hundred nodes.
@@ -326,7 +326,9 @@ def period(c: float, epsilon: float, aliases: Sequence[tuple[float, float]], log
 
 def _log_cut_off(step: float, count: int, envelope: Callable[[float], float]) -> float:
     """log of at least the sum over k >= count of 2 |M(z_k)/M(c)|/|z_k (z_k + 1)|, by sum of 1/k^2 <= 1/(count - 1)."""
-    return math.log(2 / (step * step * (count - 1))) + envelope(step * count) + 1e-6
+    log_bound = math.log(2 / (step * step * (count - 1))) + envelope(step * count) + 1e-6
+    # Not below what a double can hold: 0 would claim that nothing was left out.
+    return max(log_bound, _LOG_LEAST)
 
 
 def _count(step: float, log_share: float, envelope: Callable[[float], float], nodes_max: int) -> int | None:

@@ -183,7 +183,7 @@ class SampledGaussian:
         scale = self.scales[:, np.newaxis]
         exponents = (2 * places - 1) / (2 * scale**2)
         # A point is off by a unit of itself, its exponent by that and what dividing adds.
-        off = 6 * np.abs(exponents) + np.abs(places) / scale**2
+        off = 10 * np.abs(exponents) + np.abs(places) / scale**2
         losses, blur = log_mixture(self.rates[:, np.newaxis], self.log_rests[:, np.newaxis], exponents, off)
         square = (places / scale) ** 2 / 2
         weight = np.log(step / (self.scales * math.sqrt(2 * math.pi)))[:, np.newaxis]

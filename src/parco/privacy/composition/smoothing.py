@@ -168,7 +168,11 @@ def smoothed(profile: Profile, smoothing: Smoothing, envelope: Callable[[float],
         smoothing=smoothing,
         window=window,
         window_errors=errors,
-        window_cut_off=2 * largest * math.exp(envelope(last)) / (smoothing.falls * line.step) * (1 + 1e-12),
+        window_cut_off=2
+        * largest
+        * math.exp(max(envelope(last), -700.0))
+        / (smoothing.falls * line.step)
+        * (1 + 1e-12),
     )
 
 
