@@ -76,8 +76,7 @@ class Composition:
         return Interval(Fraction(low), Fraction(high))
 
     def delta(self, epsilon: Exactable) -> Interval:
-        """For every epsilon from 0 to 1e300, returns proven ends of the least delta that holds with it, or raises
-        RequestError.
+        """For every 0 <= epsilon <= 1e300, returns proven ends of the least delta that holds, or raises RequestError.
 
         upper - lower <= tolerance * upper. InternalError where the tolerance cannot be reached. Source:
         docs/mathematics.md, "Composition by a contour".

@@ -246,10 +246,8 @@ class SampledInterval:
 
 @cache
 def _gauss_legendre() -> tuple[Floats, Floats]:
-    """The rule of 18 points on (-1, 1), each number the double nearest to it: NumPy's own weights are off by some
-    10^-13."""
+    """The rule of 18 points on (-1, 1), rounded to the nearest doubles: NumPy's own weights are off by some 10^-13."""
     with precision(_BITS):
         roots = [arb.legendre_p_root(_POINTS, place, weight=True) for place in range(_POINTS)]
-        return np.array([float(knot.mid()) for knot, _ in roots]), np.array(
-            [float(weight.mid()) for _, weight in roots]
-        )
+        knots, weights = (np.array([float(root[place].mid()) for root in roots]) for place in (0, 1))
+        return knots, weights

@@ -163,16 +163,14 @@ def smoothed(profile: Profile, smoothing: Smoothing, envelope: Callable[[float],
         raise InternalError("a line ends before smoothing makes it fall")
     largest = 2 * math.cosh(2 * smoothing.reach * line.c)
     window, errors = _window(profile.values, profile.errors, line, smoothing)
+    # Not below what a double can hold, as 0 would claim that nothing was left out.
+    size = 2 * largest * math.exp(max(envelope(last), -700.0))
     return _Smoothed(
         **{field.name: getattr(profile, field.name) for field in fields(profile)},
         smoothing=smoothing,
         window=window,
         window_errors=errors,
-        window_cut_off=2
-        * largest
-        * math.exp(max(envelope(last), -700.0))
-        / (smoothing.falls * line.step)
-        * (1 + 1e-12),
+        window_cut_off=size / (smoothing.falls * line.step) * (1 + 1e-12),
     )
 
 
