@@ -24,6 +24,10 @@ Job = Callable[[], object]
 Prepare = Callable[[Workload], Job]
 
 
+# Bytes of address space; a question that needs more is refused instead of taking the machine down.
+MEMORY_MOST = 8 << 30
+
+
 class RefusedError(Exception):
     """The library cannot do this; the text says why."""
 
@@ -35,6 +39,7 @@ def serve(packages: tuple[str, ...], methods: Mapping[str, Mapping[str, Prepare]
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGXCPU, _too_long)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MOST, MEMORY_MOST))
     hello = {"versions": {name: version(name) for name in packages}, "methods": list(methods)}
     print(json.dumps(hello), file=answers, flush=True)
     for line in sys.stdin:
@@ -54,6 +59,8 @@ def _answer(kinds: Mapping[str, Prepare], request: Mapping[str, object]) -> dict
         return {"refused": str(refusal)}
     except TimeoutError:
         return {"refused": f"no answer within {request['cpu_most']} s of processor time"}
+    except MemoryError:
+        return {"refused": f"needs more than {MEMORY_MOST >> 30} GiB of memory"}
     except Exception as error:  # noqa: BLE001 - whatever a library raises is its answer
         return {"refused": f"{type(error).__name__}: {error}"[:200]}
 
