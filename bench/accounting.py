@@ -190,7 +190,9 @@ def _start(chosen: argparse.Namespace, console: Console) -> tuple[dict[str, Work
         try:
             workers[peer.name] = Worker(_python(peer, chosen), peer.script)
         except (OSError, subprocess.CalledProcessError) as error:
-            missing[peer.name] = "cannot be installed" if isinstance(error, subprocess.CalledProcessError) else str(error)
+            missing[peer.name] = (
+                "cannot be installed" if isinstance(error, subprocess.CalledProcessError) else str(error)
+            )
     return workers, missing
 
 
@@ -202,7 +204,8 @@ def _python(peer: Peer, chosen: argparse.Namespace) -> Path | str:
     folder = chosen.envs / peer.name
     python, made = folder / "bin" / "python", folder / "parco-bench.txt"
     if not made.exists() or made.read_text(encoding="utf-8").split() != wanted:
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted], check=True)
         made.write_text("\n".join(wanted), encoding="utf-8")
     return python

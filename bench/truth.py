@@ -111,7 +111,8 @@ def _in_balls(compute: Callable[[], float | arb]) -> float:
 
 def _epsilon(releases: tuple[Release, ...], delta: arb, fine: int) -> arb:
     sampled = any(release.rate != "1" for release in releases)
-    return max((_one_order(_Order(releases, removal, fine), delta) for removal in ([True, False] if sampled else [True])), key=float)
+    orders = [_Order(releases, removal, fine) for removal in ((True, False) if sampled else (True,))]
+    return max((_one_order(order, delta) for order in orders), key=float)
 
 
 def _one_order(order: _Order, delta: arb) -> arb:
