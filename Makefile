@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-long check bench clean
+.PHONY: demo test test-long check bench bench-accounting clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/parco demo
@@ -22,6 +22,9 @@ check: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python bench/release.py
+
+bench-accounting: $(VENV)/dev.stamp
+	$(BIN)/python bench/accounting.py --write
 
 clean:
 	rm -rf $(VENV)

@@ -264,13 +264,13 @@ def _lattice(groups: Sequence[ScheduledRelease]) -> Fraction | None:
 
 def _check_range(release: ScheduledRelease) -> None:
     size = release.facts.size
-    zero_allowed = isinstance(release.facts, Approximate | PrivacyProfile) and size == 0
+    zero_allowed = size == 0 and isinstance(release.facts, Approximate | PrivacyProfile)
     if not zero_allowed and not _SMALLEST <= size <= _LARGEST:
         raise RequestError(
             f"{release.facts.tag}: sensitivity/scale, or epsilon, lies between 1e-9 and 1e6 for a composition; "
             "round what is smaller up, which is on the safe side, and add more noise to what is larger"
         )
-    if release.rate < _RATE_SMALLEST:
+    if release.sampled and release.rate < _RATE_SMALLEST:
         raise RequestError("a sampling rate is at least 1e-9 for a composition: round it up, which is on the safe side")
 
 

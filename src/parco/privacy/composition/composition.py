@@ -212,10 +212,15 @@ def compose(schedule: Schedule, tolerance: Exactable = "1e-6", *, assume_fixed: 
 
 def _mu_squared(releases: Sequence[ScheduledRelease]) -> Interval | None:
     """The total mu squared where all releases are Gaussian on all units: exact, or in balls where there are many."""
-    found = [(release.facts, release.times) for release in releases if not release.sampled]
-    amounts = [(facts.mu_squared, times) for facts, times in found if isinstance(facts, Gaussian)]
-    if len(amounts) != len(releases):
+    found = [
+        (release.facts, release.times)
+        for release in releases
+        if isinstance(release.facts, Gaussian) and not release.sampled
+    ]
+    if len(found) != len(releases):
+        # Before any square is computed: there may be thousands of them.
         return None
+    amounts = [(facts.mu_squared, times) for facts, times in found]
     if len(amounts) <= _EXACT_MAX:
         # A sum of many fractions would grow their common denominator without end.
         total = sum((amount * times for amount, times in amounts), Fraction(0))
