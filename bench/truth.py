@@ -1,4 +1,5 @@
-"""What the answers are: compositions of sampled Gaussians by a contour in ball arithmetic that shares nothing with parco.
+"""What the answers are: compositions of sampled Gaussians by a contour in ball arithmetic that shares nothing with
+parco.
 
 With M(z) = E_P[e^(zL)], L the privacy loss, and any c > 0,
 
