@@ -212,13 +212,13 @@ class SampledGaussian:
             size, rough_square = np.abs(losses), square
             off = 6 * np.abs(exponents) + np.abs(places) / scale**2
             share = np.exp(np.minimum(drift - losses, 0))
-            blur = share * (off + 1 + 2 * ELEMENTARY * (1 + np.abs(log_rates)) + 4 * np.abs(drift))
+            blur = share * (off + 1 + 2 * ELEMENTARY * (2 + np.abs(log_rates)) + 4 * np.abs(drift))
             blur += 4 * ELEMENTARY * np.abs(log_rests) + 2 * size
         else:
             # The same, by the largest of each in its row: enough where each release occurs a few times only.
             exponents_most, size, rough_square = _most(exponents), _most(losses), _most(square)
             off = 6 * exponents_most + _most(places) / scale**2
-            blur = off + 1 + 2 * ELEMENTARY * (1 + np.abs(log_rates)) + 4 * (np.abs(log_rates) + exponents_most)
+            blur = off + 1 + 2 * ELEMENTARY * (2 + np.abs(log_rates)) + 4 * (np.abs(log_rates) + exponents_most)
             blur += 4 * ELEMENTARY * np.abs(log_rests) + 2 * size
         roughness = 4 * ELEMENTARY * (1 + np.abs(weight)) + 24 * rough_square + abs(power) * (blur + 6 * size)
         return _Points(logs=logs, losses=losses if self.removal else -losses, roughness=roughness, blur=blur)
