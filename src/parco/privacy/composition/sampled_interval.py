@@ -19,6 +19,7 @@ from functools import cache
 
 import numpy as np
 
+from parco.balls import arb, precision
 from parco.errors import InternalError
 from parco.privacy.composition.families import Complexes, Floats, Line, log_error
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
@@ -30,6 +31,7 @@ __all__ = ["SampledInterval"]
 # half-lengths. Across, half-length y/2 and semi-minor axis y; upwards, from t to 2t, semi-major axis 3/2 t.
 _POINTS, _ACROSS, _UPWARDS = 18, 2 + math.sqrt(5), 3 + math.sqrt(8)
 _HALVINGS = 66
+_BITS = 128
 _PIECES_MAX = 20_000
 
 
@@ -199,6 +201,8 @@ class SampledInterval:
 
 @cache
 def _gauss_legendre() -> tuple[Floats, Floats]:
-    """The rule of 18 points on (-1, 1): NumPy's, whose knots and weights are off by some units of rounding."""
-    knots, weights = np.polynomial.legendre.leggauss(_POINTS)
+    """The rule of 18 points on (-1, 1), each knot and weight off by a unit at most: NumPy's weights are off by hundreds."""
+    with precision(_BITS):
+        roots = [arb.legendre_p_root(_POINTS, place, weight=True) for place in range(_POINTS)]
+        knots, weights = (np.array([float(root[part].mid()) for root in roots]) for part in (0, 1))
     return knots, weights
