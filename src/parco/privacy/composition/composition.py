@@ -11,6 +11,7 @@ from parco.balls import ball, lower, precision, upper
 from parco.errors import AdaptiveHistoryError, RequestError
 from parco.measure import Exactable, exact
 from parco.privacy import gaussian
+from parco.privacy.composition import single
 from parco.privacy.composition.assemble import Certain, certain_part, grouped, order_of
 from parco.privacy.composition.contour import Profile
 from parco.privacy.composition.rounding import doubles_around, log_interval
@@ -69,6 +70,9 @@ class Composition:
         if self.mu_squared is not None:
             total = self.mu_squared
             return Interval(gaussian.epsilon_lower(total.lower, target), gaussian.epsilon_upper(total.upper, target))
+        alone = self._single(target)
+        if alone is not None:
+            return alone
         low = high = 0.0
         for removal in self._orders():
             found = self._solve(removal, self._log_deltas(target, removal), ceiling=high)
@@ -151,6 +155,14 @@ class Composition:
             [family] = order.moments.families
             extended[removal] = replace(found, profile=found.profile.with_more(family))
         return extended
+
+    def _single(self, target: Fraction) -> Interval | None:
+        """One sampled Gaussian release by itself: in closed form."""
+        [release, *others] = self.groups
+        if others or release.times != 1 or not isinstance(release.facts, Gaussian):
+            return None
+        ends = [single.epsilon_interval(release.facts, release.rate, target, removal=order) for order in (True, False)]
+        return Interval(max(end[0] for end in ends), max(end[1] for end in ends))
 
     def _orders(self) -> tuple[bool, ...]:
         """Both orders of the pair, or one where they are alike."""
