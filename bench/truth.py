@@ -1,11 +1,11 @@
-"""What the answers are: compositions of sampled Gaussians by a contour in ball arithmetic that shares nothing with parco.
+"""What the answers are: compositions of sampled Gaussians by a contour that shares nothing with parco's.
 
 With M(z) = E_P[e^(zL)], L the privacy loss, and any c > 0,
 
     delta(eps) = 1/(2 pi i)  integral over Re z = c  of  M(z) e^(-z eps) / (z (z+1)) dz
 
 M of one release is an integral over the noise. Both integrals are sums over even steps, which for such functions err by
-less than the steps' exponentials; `check` halves both steps. 128 bits throughout: some thirty digits, no bound is
+less than the steps' exponentials; `check` halves both steps. 128 bits throughout, good for some twenty digits: no bound is
 claimed. Seconds of processor time each, and no part of what is measured.
 """
 
