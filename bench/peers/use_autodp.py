@@ -1,7 +1,7 @@
 """autodp: Renyi accounting.
 
-Its Fourier accountant is left out: it calls what scipy 1.14 has removed, and with an older scipy it gave no answer within
-two minutes for 1,000 sampled Gaussians.
+Its Fourier accountant is left out: it calls what scipy 1.14 has removed, and with an older scipy it gave no answer
+within two minutes for 1,000 sampled Gaussians.
 """
 
 from __future__ import annotations
