@@ -32,6 +32,8 @@ CPU_MOST = 600.0
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
 
 Record = dict[str, object]
+# Ends of the truth, and the answers.
+Measured = tuple[tuple[float, float], list[Answer]]
 
 
 @dataclass(frozen=True)
@@ -147,17 +149,18 @@ def main() -> None:
     """Measures, prints the tables, and writes them where asked."""
     chosen, console = _arguments(), Console(stderr=True)
     workers, missing = _start(chosen, console)
-    found: list[tuple[Question, tuple[float, float], list[Answer]]] = []
+    found = _kept(chosen.results)
     for question in _questions():
-        if chosen.questions and question.name not in chosen.questions:
+        if question.name in found or (chosen.questions and question.name not in chosen.questions):
             continue
         console.print(question.name)
         limits = _truth(question, workers["parco"])
         answers = _measure(question, workers, chosen)
-        found.append((question, limits, answers + [Answer(name, "", refused=why) for name, why in missing.items()]))
+        found[question.name] = limits, [*answers, *(Answer(name, "", refused=why) for name, why in missing.items())]
         _keep(chosen.results, found)
+    rows = [(question, *found[question.name]) for question in _questions() if question.name in found]
     versions = [f"{name} {number}" for worker in workers.values() for name, number in worker.versions.items()]
-    text = markdown(found, machine("parco"), sorted({line for line in versions if not line.startswith("parco")}))
+    text = markdown(rows, machine("parco"), sorted({line for line in versions if not line.startswith("parco")}))
     for worker in workers.values():
         worker.close()
     print(text)
@@ -175,7 +178,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cpu-most", type=float, default=CPU_MOST, help="seconds of processor time for one answer")
     parser.add_argument("--turns", type=int, default=TURNS, help="timed turns of each library")
     parser.add_argument("--torch-spec", default="torch", help="what pip installs as torch, for opacus")
-    parser.add_argument("--results", type=Path, help="keep the figures here, as JSON, after each question")
+    parser.add_argument("--results", type=Path, help="keep figures in this file; ask only what is not in it")
     parser.add_argument("--write", action="store_true", help='write the tables to docs/bench.md, under "Accounting"')
     return parser.parse_args()
 
@@ -253,12 +256,17 @@ def _truth(question: Question, parco: Worker) -> tuple[float, float]:
     return found * (1 - 1e-13), found * (1 + 1e-13)
 
 
-def _keep(path: Path | None, found: list[tuple[Question, tuple[float, float], list[Answer]]]) -> None:
+def _kept(path: Path | None) -> dict[str, Measured]:
+    """What a run before this one has found."""
+    if path is None or not path.exists():
+        return {}
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    return {name: (tuple(limits), [Answer(**answer) for answer in answers]) for name, (limits, answers) in kept.items()}
+
+
+def _keep(path: Path | None, found: Mapping[str, Measured]) -> None:
     if path is not None:
-        kept = [
-            {"question": question.name, "truth": limits, "answers": [asdict(answer) for answer in answers]}
-            for question, limits, answers in found
-        ]
+        kept = {name: (limits, [asdict(answer) for answer in answers]) for name, (limits, answers) in found.items()}
         path.write_text(json.dumps(kept, indent=1), encoding="utf-8")
 
 

@@ -5,9 +5,9 @@ With M(z) = E_P[e^(zL)], L the privacy loss, and any c > 0,
 
     delta(eps) = 1/(2 pi i)  integral over Re z = c  of  M(z) e^(-z eps) / (z (z+1)) dz
 
-M of one release is an integral over the noise. Both integrals are sums over even steps, which for such functions err by
-less than the steps' exponentials; `check` halves both steps. 128 bits throughout: some thirty digits, no bound is
-claimed. Seconds of processor time each, and no part of what is measured.
+M of one release is an integral over the noise. Both integrals are sums over even steps, whose error falls exponentially
+with the step; `check` halves both. 128 bits throughout, good for some twenty digits: no bound is claimed. Seconds of
+processor time each, and no part of what is measured.
 """
 
 from __future__ import annotations
