@@ -5,37 +5,43 @@ contract = parco.Contract.read("contract.toml")
 parco.sign(contract, ledger="purchases.ledger")
 with parco.Session(contract, data="purchases.csv", ledger="purchases.ledger") as s:
     print(s.count(by="month", cost="0.05").table())
+
+Names are loaded when they are first used: a program that only reads `parco.Contract` does not wait for the rest.
 """
 
-from parco.contract.contract import Contract
-from parco.errors import (
-    BudgetError,
-    BusyError,
-    ContractChangedError,
-    ContractError,
-    DataError,
-    ForfeitedError,
-    InternalError,
-    KeyReuseError,
-    LedgerFormatError,
-    NotSignedError,
-    ParcoError,
-    QuestionError,
-    RequestError,
-    SharperError,
-    StorageError,
-    VerificationError,
-)
-from parco.measure import Cost, Measure
-from parco.queries.mean import MeanPlan
-from parco.queries.plan import Plan
-from parco.queries.query import Query
-from parco.session.ask import Ask
-from parco.session.mean import MeanAnswer
-from parco.session.receipt import Receipt
-from parco.session.release import Answer, Release, Row
-from parco.session.session import Session
-from parco.session.signing import move_cap, revise, sign
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from parco.contract.contract import Contract
+    from parco.errors import (
+        BudgetError,
+        BusyError,
+        ContractChangedError,
+        ContractError,
+        DataError,
+        ForfeitedError,
+        InternalError,
+        KeyReuseError,
+        LedgerFormatError,
+        NotSignedError,
+        ParcoError,
+        QuestionError,
+        RequestError,
+        SharperError,
+        StorageError,
+        VerificationError,
+    )
+    from parco.measure import Cost, Measure
+    from parco.queries.mean import MeanPlan
+    from parco.queries.plan import Plan
+    from parco.queries.query import Query
+    from parco.session.ask import Ask
+    from parco.session.mean import MeanAnswer
+    from parco.session.receipt import Receipt
+    from parco.session.release import Answer, Release, Row
+    from parco.session.session import Session
+    from parco.session.signing import move_cap, revise, sign
 
 __all__ = [
     "Answer",
@@ -71,3 +77,61 @@ __all__ = [
     "revise",
     "sign",
 ]
+
+_HOMES = {
+    "parco.contract.contract": ("Contract",),
+    "parco.errors": (
+        "BudgetError",
+        "BusyError",
+        "ContractChangedError",
+        "ContractError",
+        "DataError",
+        "ForfeitedError",
+        "InternalError",
+        "KeyReuseError",
+        "LedgerFormatError",
+        "NotSignedError",
+        "ParcoError",
+        "QuestionError",
+        "RequestError",
+        "SharperError",
+        "StorageError",
+        "VerificationError",
+    ),
+    "parco.measure": (
+        "Cost",
+        "Measure",
+    ),
+    "parco.queries.mean": ("MeanPlan",),
+    "parco.queries.plan": ("Plan",),
+    "parco.queries.query": ("Query",),
+    "parco.session.ask": ("Ask",),
+    "parco.session.mean": ("MeanAnswer",),
+    "parco.session.receipt": ("Receipt",),
+    "parco.session.release": (
+        "Answer",
+        "Release",
+        "Row",
+    ),
+    "parco.session.session": ("Session",),
+    "parco.session.signing": (
+        "move_cap",
+        "revise",
+        "sign",
+    ),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+if not TYPE_CHECKING:  # a type checker that saw it would take any name for one of ours
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOME:
+            raise AttributeError(f"module 'parco' has no attribute {name!r}")
+        found: object = getattr(import_module(_HOME[name]), name)
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

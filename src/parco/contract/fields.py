@@ -93,6 +93,7 @@ class Part(BaseModel):
         arbitrary_types_allowed=True,
         hide_input_in_errors=True,
         use_attribute_docstrings=True,
+        defer_build=True,
     )
 
 
