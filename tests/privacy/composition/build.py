@@ -8,6 +8,7 @@ from fractions import Fraction
 from parco.privacy.composition import Composition, Interval, compose
 from parco.privacy.composition.assemble import order_of
 from parco.privacy.composition.families import Family
+from parco.privacy.composition.groups import Groups
 from parco.privacy.schedule import Schedule, ScheduledRelease
 
 __all__ = ["KINDS", "RATES", "composed", "encloses", "families_of", "family_of", "record", "release", "schedule"]
@@ -53,7 +54,7 @@ def composed(*entries: Mapping[str, object], tolerance: str = "1e-6") -> Composi
 
 def families_of(*releases: ScheduledRelease, removal: bool) -> tuple[Family, ...]:
     """The families that one order of a composition is made of."""
-    return order_of(releases, removal=removal).moments.families
+    return order_of(Groups(releases), removal=removal).moments.families
 
 
 def family_of(*releases: ScheduledRelease, removal: bool) -> Family:

@@ -19,6 +19,7 @@ from parco.privacy.composition import Interval, compose
 from parco.privacy.composition.assemble import certain_part, order_of
 from parco.privacy.composition.contour import Profile
 from parco.privacy.composition.families import Line
+from parco.privacy.composition.groups import grouped
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT, doubles_around, log_rest
 from parco.privacy.composition.sampled import SampledGaussian, log_mixture
 from parco.privacy.composition.sampled_interval import _gauss_legendre as gauss_legendre
@@ -82,7 +83,7 @@ def test_an_end_that_was_not_found_is_not_near() -> None:
 def test_one_point_of_a_profile_is_the_approximate_mechanism(rate: Fraction, removal: bool) -> None:
     epsilon, delta = HALF, Fraction(1, 10)
     pair = [Approximate(epsilon, delta), PrivacyProfile(((epsilon, delta),))]
-    orders = [order_of([ScheduledRelease(facts, 3, rate)], removal=removal) for facts in pair]
+    orders = [order_of(grouped([ScheduledRelease(facts, 3, rate)]), removal=removal) for facts in pair]
     for c in (0.1, 1.0, 10.0):
         first, second = (order.moments.log_moment(c) for order in orders)
         assert abs(first[0] - second[0]) <= first[1] + second[1]
@@ -93,7 +94,7 @@ def test_one_point_of_a_profile_is_the_approximate_mechanism(rate: Fraction, rem
 @pytest.mark.parametrize("removal", [True, False])
 def test_rates_near_one_are_not_rounded(removal: bool) -> None:
     rest = Fraction(1, 10**15)
-    [family] = order_of([ScheduledRelease(Pure(Fraction(100)), 1, 1 - rest)], removal=removal).moments.families
+    [family] = order_of(grouped([ScheduledRelease(Pure(Fraction(100)), 1, 1 - rest)]), removal=removal).moments.families
     odds = mp.exp(100)
     likely, rare = odds / (1 + odds), 1 / (1 + odds)
     first, second = (mpf(rest) + (1 - mpf(rest)) * ratio for ratio in (odds, 1 / odds))
@@ -119,7 +120,9 @@ def log_moment_of_a_sampled_gaussian(rate: Fraction, scale: Fraction, node: comp
 
 
 def sampled(rate: Fraction, scale: Fraction, *, removal: bool) -> SampledGaussian:
-    [family] = order_of([ScheduledRelease(Gaussian(Fraction(1), scale), 1, rate)], removal=removal).moments.families
+    [family] = order_of(
+        grouped([ScheduledRelease(Gaussian(Fraction(1), scale), 1, rate)]), removal=removal
+    ).moments.families
     assert isinstance(family, SampledGaussian)
     return family
 
@@ -152,7 +155,7 @@ def test_ratios_at_great_heights_are_off_by_no_more_than_they_say(rate: Fraction
 
 def test_deltas_of_releases_are_as_sharp_as_they_are_small() -> None:
     delta = Fraction(1, 10**60)
-    certain = certain_part([ScheduledRelease(Approximate(HALF, delta), 7)], removal=True)
+    certain = certain_part(grouped([ScheduledRelease(Approximate(HALF, delta), 7)]), removal=True)
     assert certain.lower <= 1 - (1 - delta) ** 7 <= certain.upper <= 7 * delta
     assert certain.upper - certain.lower < delta / 10**12
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +14,7 @@ from parco.errors import InternalError, RequestError
 from parco.privacy.composition.contour import Moments
 from parco.privacy.composition.families import BoundedRange, Family, Floats, GaussianSum, Laplace
 from parco.privacy.composition.finite import FiniteLosses
+from parco.privacy.composition.groups import Groups, Kind
 from parco.privacy.composition.precise import precise_profile
 from parco.privacy.composition.rounding import log_rest
 from parco.privacy.composition.sampled import SampledGaussian
@@ -33,87 +33,63 @@ from parco.privacy.facts import (
 from parco.privacy.facts import Laplace as LaplaceFacts
 from parco.privacy.schedule import ScheduledRelease
 
-__all__ = ["Certain", "certain_part", "grouped", "order_of"]
+__all__ = ["Certain", "certain_part", "order_of"]
 
 _BITS = 256
 # Balls that become doubles are at most this wide, relatively: then the double is off by what it is rounded by.
 _NARROW = 2.0**-60
 # What a release may be, so that doubles neither overflow nor vanish on the way.
 _SMALLEST, _LARGEST = 1e-9, 1e6
-_RATE_SMALLEST = Fraction(1, 10**9)
+_RATE_SMALLEST = 1e-9
 _LATTICE_CELLS_MAX = 1 << 22
 
 
-def grouped(releases: Sequence[ScheduledRelease]) -> tuple[ScheduledRelease, ...]:
-    """Equal releases made one, their times added."""
-    found: dict[tuple[object, ...], ScheduledRelease] = {}
-    times: Counter[tuple[object, ...]] = Counter()
-    for release in releases:
-        rate = release.rate
-        key = (type(release.facts), rate.numerator, rate.denominator, *release.facts.key)
-        found.setdefault(key, release)
-        times[key] += release.times
-    return tuple(
-        release if release.times == times[key] else replace(release, times=times[key]) for key, release in found.items()
-    )
-
-
-def order_of(groups: Sequence[ScheduledRelease], *, removal: bool) -> Order:
+def order_of(groups: Groups, *, removal: bool) -> Order:
     """For every sequence of different releases, returns one order of the pair without its infinite losses, or
     RequestError.
 
     `removal`: P is the law with the unit. D/s and epsilon outside 10^-9 to 10^6, and rates below 10^-9, are refused.
     """
-    for release in groups:
-        _check_range(release)
-    plain = [release for release in groups if not release.sampled]
-    sampled = [release for release in groups if release.sampled]
-    families = [*_gaussians(plain), *_intervals(plain), *_noise_on_samples(sampled, removal=removal)]
-    families += _finite(groups, removal=removal)
+    _check_ranges(groups)
+    families = [*_whole(groups), *_noise_on_samples(groups, removal=removal), *_finite(groups, removal=removal)]
     return Order(
         Moments(families),
         lattice=_lattice(groups),
-        precise=lambda rough: precise_profile(rough, groups, removal=removal),
+        precise=lambda rough: precise_profile(rough, groups.releases, removal=removal),
     )
 
 
-def _gaussians(plain: Sequence[ScheduledRelease]) -> Iterable[Family]:
-    found = [release for release in plain if isinstance(release.facts, Gaussian)]
-    if found:
-        total = math.fsum(release.facts.size**2 * release.times for release in found)
-        yield GaussianSum(total, float(sum(release.times for release in found)))
-
-
-def _intervals(plain: Sequence[ScheduledRelease]) -> Iterable[Family]:
+def _whole(groups: Groups) -> Iterator[Family]:
+    """Noise added to statistics of all units, and exponential mechanisms."""
+    found = groups.kinds.get((Gaussian, False))
+    if found is not None:
+        total = math.fsum(found.sizes**2 * found.times)
+        yield GaussianSum(total, float(found.times.sum()))
     for kind, family in ((LaplaceFacts, Laplace), (Exponential, BoundedRange)):
-        found = [release for release in plain if isinstance(release.facts, kind)]
-        if found:
-            yield family(_floats(release.facts.size for release in found), _floats(release.times for release in found))
+        found = groups.kinds.get((kind, False))
+        if found is not None:
+            yield family(found.sizes, found.times)
 
 
-def _noise_on_samples(sampled: Sequence[ScheduledRelease], *, removal: bool) -> Iterable[Family]:
-    found = [release for release in sampled if isinstance(release.facts, Gaussian)]
-    if found:
-        rates, times = (_floats(getattr(release, name) for release in found) for name in ("rate", "times"))
-        rests = np.array([log_rest(release.rate) for release in found])
-        yield SampledGaussian(rates, rests, 1 / _floats(release.facts.size for release in found), times, removal)
-    for release in sampled:
-        if isinstance(release.facts, LaplaceFacts | Exponential):
-            atoms = isinstance(release.facts, LaplaceFacts)
+def _noise_on_samples(groups: Groups, *, removal: bool) -> Iterator[Family]:
+    found = groups.kinds.get((Gaussian, True))
+    if found is not None:
+        yield SampledGaussian(found.rates, found.log_rests, 1 / found.sizes, found.times, removal)
+    for kind in (LaplaceFacts, Exponential):
+        for release in groups.kinds.get((kind, True), Kind(())).releases:
             rate, rest = float(release.rate), log_rest(release.rate)
+            atoms = kind is LaplaceFacts
             yield SampledInterval(release.facts.size, rate, rest, float(release.times), atoms, removal)
 
 
-def _finite(groups: Sequence[ScheduledRelease], *, removal: bool) -> Iterable[Family]:
-    rows: dict[int, list[tuple[Floats, Floats, int]]] = {}
-    for release in groups:
-        outcomes = _OUTCOMES.get(type(release.facts))
-        if outcomes is not None:
-            losses, log_masses = outcomes(release.facts, release.rate, removal)
-            rows.setdefault(len(losses), []).append((losses, log_masses, release.times))
+def _finite(groups: Groups, *, removal: bool) -> Iterator[Family]:
+    rows: dict[int, list[tuple[Floats, Floats, float]]] = {}
+    for release in groups.of(*_OUTCOMES):
+        losses, log_masses = _OUTCOMES[type(release.facts)](release.facts, release.rate, removal)
+        rows.setdefault(len(losses), []).append((losses, log_masses, float(release.times)))
     for found in rows.values():
-        losses, log_masses = (np.array([row[place] for row in found]) for place in (0, 1))
-        yield FiniteLosses(losses, log_masses, _floats(row[2] for row in found))
+        losses, log_masses, times = (np.array(column) for column in zip(*found, strict=True))
+        yield FiniteLosses(losses, log_masses, times)
 
 
 def _two_outcomes(facts: Facts, rate: Fraction, removal: bool) -> tuple[Floats, Floats]:
@@ -212,6 +188,8 @@ _OUTCOMES: dict[type[Facts], Callable[[Facts, Fraction, bool], tuple[Floats, Flo
     PrivacyProfile: _profile_outcomes,
 }
 
+_ON_LATTICES = (RandomisedResponse, Pure, SparseVector, Approximate)
+
 
 @dataclass(frozen=True)
 class Certain:
@@ -221,10 +199,10 @@ class Certain:
     upper: Fraction
 
 
-def certain_part(releases: Sequence[ScheduledRelease], *, removal: bool) -> Certain:
+def certain_part(groups: Groups, *, removal: bool) -> Certain:
     """For every sequence of releases, bounds on the mass of infinite losses: 1 - product of (1 - mass) over all of
     them."""
-    leaking = [release for release in releases if isinstance(release.facts, Approximate | PrivacyProfile)]
+    leaking = list(groups.of(Approximate, PrivacyProfile))
     if not leaking:
         return Certain(Fraction(0), Fraction(0))
     with precision(_BITS):
@@ -247,14 +225,11 @@ def _infinite(release: ScheduledRelease, *, removal: bool) -> arb:
     return ball(release.rate) * delta if removal else arb(0)
 
 
-def _lattice(groups: Sequence[ScheduledRelease]) -> Fraction | None:
+def _lattice(groups: Groups) -> Fraction | None:
     """The largest step of which every loss is a whole multiple, where there is one that is not too fine."""
-    losses: list[Fraction] = []
-    for release in groups:
-        facts = release.facts
-        if release.sampled or not isinstance(facts, RandomisedResponse | Pure | SparseVector | Approximate):
-            return None
-        losses.append(facts.epsilon)
+    if any(sampled or kind not in _ON_LATTICES for kind, sampled in groups.kinds):
+        return None
+    losses = [release.facts.epsilon for release in groups]  # type: ignore[attr-defined]
     common = math.lcm(*(loss.denominator for loss in losses))
     whole = math.gcd(*(int(loss * common) for loss in losses))
     if whole == 0 or max(losses) * common / whole > _LATTICE_CELLS_MAX:
@@ -262,17 +237,15 @@ def _lattice(groups: Sequence[ScheduledRelease]) -> Fraction | None:
     return Fraction(whole, common)
 
 
-def _check_range(release: ScheduledRelease) -> None:
-    size = release.facts.size
-    zero_allowed = size == 0 and isinstance(release.facts, Approximate | PrivacyProfile)
-    if not zero_allowed and not _SMALLEST <= size <= _LARGEST:
-        raise RequestError(
-            f"{release.facts.tag}: sensitivity/scale, or epsilon, lies between 1e-9 and 1e6 for a composition; "
-            "round what is smaller up, which is on the safe side, and add more noise to what is larger"
-        )
-    if release.sampled and release.rate < _RATE_SMALLEST:
-        raise RequestError("a sampling rate is at least 1e-9 for a composition: round it up, which is on the safe side")
-
-
-def _floats(values: Iterable[Fraction | float]) -> Floats:
-    return np.array([float(value) for value in values])
+def _check_ranges(groups: Groups) -> None:
+    for (kind, sampled), some in groups.kinds.items():
+        sizes = some.sizes[some.sizes != 0] if kind in (Approximate, PrivacyProfile) else some.sizes
+        if not ((sizes >= _SMALLEST) & (sizes <= _LARGEST)).all():
+            raise RequestError(
+                f"{kind.tag}: sensitivity/scale, or epsilon, lies between 1e-9 and 1e6 for a composition; "
+                "round what is smaller up, which is on the safe side, and add more noise to what is larger"
+            )
+        if sampled and (some.rates < _RATE_SMALLEST).any():
+            raise RequestError(
+                "a sampling rate is at least 1e-9 for a composition: round it up, which is on the safe side"
+            )

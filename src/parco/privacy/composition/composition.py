@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -12,8 +11,9 @@ from parco.errors import AdaptiveHistoryError, RequestError
 from parco.measure import Exactable, exact
 from parco.privacy import gaussian
 from parco.privacy.composition import single
-from parco.privacy.composition.assemble import Certain, certain_part, grouped, order_of
+from parco.privacy.composition.assemble import Certain, certain_part, order_of
 from parco.privacy.composition.contour import Profile
+from parco.privacy.composition.groups import Groups, grouped
 from parco.privacy.composition.rounding import doubles_around, log_interval
 from parco.privacy.composition.solve import Solved, best_order, enclose, is_near, solve, solve_delta
 from parco.privacy.facts import Gaussian
@@ -49,7 +49,7 @@ class Composition:
     """
 
     schedule: Schedule
-    groups: tuple[ScheduledRelease, ...] = field(repr=False, compare=False)
+    groups: Groups = field(repr=False, compare=False)
     tolerance: float
     tight: bool
     mu_squared: Interval | None
@@ -125,17 +125,17 @@ class Composition:
         """
         total = self.mu_squared
         if total is not None:
-            single = _mu_squared([release])
+            single = _mu_squared(Groups((release,)))
             total = None if single is None else Interval(total.lower + single.lower, total.upper + single.upper)
         infinite = {
-            removal: _either(certain, certain_part([release], removal=removal))
+            removal: _either(certain, certain_part(Groups((release,)), removal=removal))
             for removal, certain in self.infinite.items()
         }
         solved = {} if total is not None else self._extended(release)
         return replace(
             self,
             schedule=self.schedule.plus(release),
-            groups=(*self.groups, release),
+            groups=self.groups.plus(release),
             tight=self.tight and release.facts.attained,
             mu_squared=total,
             infinite=infinite,
@@ -149,7 +149,7 @@ class Composition:
             return {}
         extended = {}
         for removal, found in self.solved.items():
-            order = order_of([release], removal=removal)
+            order = order_of(Groups((release,)), removal=removal)
             if found.profile is None or not found.profile.takes(order.lattice):
                 return {}
             [family] = order.moments.families
@@ -211,27 +211,22 @@ def compose(schedule: Schedule, tolerance: Exactable = "1e-6", *, assume_fixed: 
     width = exact(tolerance, "tolerance")
     if not _TOLERANCE_LEAST <= width <= _TOLERANCE_MOST:
         raise RequestError("a tolerance lies between 1e-11 and 0.1")
-    releases = grouped(schedule.releases)
+    groups = grouped(schedule.releases)
     return Composition(
         schedule=schedule,
-        groups=releases,
+        groups=groups,
         tolerance=float(width),
-        tight=all(release.facts.attained for release in releases),
-        mu_squared=_mu_squared(releases),
-        infinite={removal: certain_part(releases, removal=removal) for removal in (True, False)},
+        tight=all(kind.attained for kind, _ in groups.kinds),
+        mu_squared=_mu_squared(groups),
+        infinite={removal: certain_part(groups, removal=removal) for removal in (True, False)},
     )
 
 
-def _mu_squared(releases: Sequence[ScheduledRelease]) -> Interval | None:
+def _mu_squared(groups: Groups) -> Interval | None:
     """The total mu squared where all releases are Gaussian on all units: exact, or in balls where there are many."""
-    found = [
-        (release.facts, release.times)
-        for release in releases
-        if isinstance(release.facts, Gaussian) and not release.sampled
-    ]
-    if len(found) != len(releases):
-        # Before any square is computed: there may be thousands of them.
+    if set(groups.kinds) != {(Gaussian, False)}:
         return None
+    found = [(release.facts, release.times) for release in groups if isinstance(release.facts, Gaussian)]
     amounts = [(facts.mu_squared, times) for facts, times in found]
     if len(amounts) <= _EXACT_MAX:
         # A sum of many fractions would grow their common denominator without end.

@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
-__all__ = ["BoundedRange", "Family", "GaussianSum", "Laplace", "Line", "log_error"]
+__all__ = ["BoundedRange", "Family", "GaussianSum", "Laplace", "Line", "log_error", "sum_of_logs"]
 
 _FEW = 64
+# Sizes and errors of ratios between which products of two neither vanish nor mislead.
+_TINY = 1e-8
 Floats = NDArray[np.floating[Any]]
 Complexes = NDArray[np.complexfloating[Any, Any]]
 
@@ -98,6 +100,39 @@ def log_error(ratios: Complexes, error: Floats) -> tuple[Complexes, Floats]:
     logs = np.log(ratios)
     bound = np.where(small, np.log(2.25), -np.log1p(-np.minimum(relative, 0.5)))
     return logs, bound + ELEMENTARY * UNIT * (1 + np.abs(logs))
+
+
+def sum_of_logs(ratios: Complexes, error: Floats, times: Floats) -> tuple[Complexes, Floats]:
+    """times @ log(ratios) at each node, up to multiples of 2 pi i, and a bound b on its error: what it is the logarithm
+    of is off by at most e^b - 1 of itself.
+
+    `ratios`: M(z)/M(c) of shape (releases, count), off by at most `error` each; `times`: whole numbers, shape
+    (releases,). Where all occur equally often the ratios are multiplied first: logarithms cost more than products.
+    """
+    if len(times) <= _FEW or (times != times[0]).any():
+        logs, bounds = log_error(ratios, error)
+        return times @ logs, times @ bounds + UNIT * (len(times) + 4) * (times @ np.abs(logs))
+    while len(ratios) > _FEW:
+        size = np.abs(ratios)
+        if not ((size > _TINY) & (error < _TINY * size)).all():
+            break
+        ratios, error = _paired(ratios, error / size)
+    logs, bounds = log_error(ratios, error)
+    bound = bounds.sum(axis=0) + UNIT * (len(ratios) + 4) * np.abs(logs).sum(axis=0)
+    return times[0] * logs.sum(axis=0), times[0] * bound
+
+
+def _paired(ratios: Complexes, relative: Floats) -> tuple[Complexes, Floats]:
+    """Each ratio times another (an odd one left alone), and what the products may be off by.
+
+    A complex product is off by less than 3 units of itself, and (1 + a)(1 + b) - 1 = a + b + ab.
+    """
+    half = -(-len(ratios) // 2)
+    pairs = len(ratios) - half
+    products, grown = ratios[:half].copy(), relative[:half].copy()
+    products[:pairs] *= ratios[half:]
+    grown[:pairs] += relative[half:] * (1 + grown[:pairs]) + 4 * UNIT
+    return products, grown * np.abs(products) * (1 + 16 * UNIT)
 
 
 @dataclass(frozen=True)
@@ -193,10 +228,9 @@ class _Interval:
             part = type(self)(self.epsilons[first : first + rows], self.times[first : first + rows])
             bracket = part._bracket(nodes)
             spread = 4 * np.abs(nodes) * part.epsilons[:, np.newaxis]
-            logs, bounds = log_error(bracket / bracket[:, :1].real, UNIT * (12 * ELEMENTARY + spread))
-            times = part.times
-            total += times @ logs
-            error += times @ bounds + UNIT * (len(self.times) + 4) * (times @ np.abs(logs))
+            logs, bounds = sum_of_logs(bracket / bracket[:, :1].real, UNIT * (12 * ELEMENTARY + spread), part.times)
+            total += logs
+            error += bounds + 2 * UNIT * np.abs(total)
         shift = float(self.times @ self.epsilons)
         return total + 1j * line.heights * shift, error + UNIT * (len(self.times) + 4) * line.heights * shift
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parco.privacy.composition.families import Complexes, Floats, Line, log_error
+from parco.privacy.composition.families import Complexes, Floats, Line, sum_of_logs
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 from parco.privacy.composition.sampled import weighted_sums
 
@@ -85,10 +85,9 @@ class FiniteLosses:
             blur = _INPUT * (np.abs(self.losses[part]) + np.abs(main[part]))
             values, bounds = weighted_sums(terms[part], turned + 0j, rough, blur, line)
             centre = values[:, :1].real
-            ratios, bounds = log_error(values / centre, 2 * bounds / centre)
-            times = self.times[part]
-            total += times @ ratios
-            error += times @ bounds + UNIT * (self.different + 4) * (times @ np.abs(ratios))
+            ratios, bounds = sum_of_logs(values / centre, 2 * bounds / centre, self.times[part])
+            total += ratios
+            error += bounds + 2 * UNIT * np.abs(total)
         shift = float(self.times @ main[:, 0])
         off = UNIT * (len(self.times) + _INPUT) * float(self.times @ np.abs(main[:, 0]))
         return total + 1j * line.heights * shift, error + off * line.heights

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parco.errors import InternalError
-from parco.privacy.composition.families import Complexes, Floats, Line, log_error
+from parco.privacy.composition.families import Complexes, Floats, Line, sum_of_logs
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
 __all__ = ["SampledGaussian", "log_mixture", "weighted_sums"]
@@ -34,6 +34,12 @@ _STRIP = 0.96
 _SHARES, _SHARES_OF_MANY = 2.0 ** -np.arange(0, 9), np.array([1.0, 0.35])
 # More different releases than this are computed more coarsely, some rows at a time.
 _FEW, _ROWS = 64, 256
+# Up to this many nodes the turns of many releases are multiplied up one by one.
+_SHORT = 64
+# So many stand for all in a search.
+_SKETCHED = 16
+# e to this is a double.
+_EXP_MOST = 700.0
 _BLOCK = 1 << 21
 _WIDENINGS_MAX = 16
 
@@ -95,9 +101,10 @@ class SampledGaussian:
         """A few releases in place of many, about as private together: to search with, never to claim with."""
         if self.different <= _FEW:
             return self
-        blocks = np.array_split(np.argsort(self.rates / self.scales), _FEW)
+        blocks = np.array_split(np.argsort(self.rates / self.scales), _SKETCHED)
         middles = np.array([block[len(block) // 2] for block in blocks])
-        return replace(self._rows(middles), times=np.array([self.times[block].sum() for block in blocks]))
+        times = np.array([self.times[block].sum() for block in blocks])
+        return replace(self._rows(middles), times=times, crowd=self.different)
 
     def log_moment(self, c: float) -> tuple[float, float]:
         """The sum of log M(c), and a bound on its error."""
@@ -117,15 +124,16 @@ class SampledGaussian:
     def log_ratios(self, line: Line) -> tuple[Complexes, Floats]:
         """The sum of log(M(z)/M(c)) at the nodes, up to multiples of 2 pi i, and bounds on its errors."""
         total, error = np.zeros(line.count, dtype=complex), np.zeros(line.count)
-        for some in self._parts(max(1, _ROWS // (math.isqrt(line.count) + 1))):
+        for some in self._parts(_ROWS if line.count <= _SHORT else max(1, _ROWS // (math.isqrt(line.count) + 1))):
             points = some._points_for(line)
             terms = np.exp(points.logs - points.logs.real.max(axis=1)[:, np.newaxis])
             values, bounds = weighted_sums(terms, points.losses, points.roughness, points.blur, line)
             # At height 0 the sum is M(c) itself, by the same points.
             centre = values[:, :1].real
-            logs, bounds = log_error(values / centre, 2 * bounds / centre + 8 * math.exp(-self.log_small))
-            total += some.times @ logs
-            error += some.times @ bounds + UNIT * (self.different + 4) * (some.times @ np.abs(logs))
+            off = 2 * bounds / centre + 8 * math.exp(-self.log_small)
+            logs, bounds = sum_of_logs(values / centre, off, some.times)
+            total += logs
+            error += bounds + 2 * UNIT * np.abs(total)
         return total, error
 
     def _rows(self, rows: slice | Floats) -> SampledGaussian:
@@ -140,7 +148,7 @@ class SampledGaussian:
     def _parts(self, rows: int) -> Iterator[SampledGaussian]:
         """The releases, a few at a time: what is computed of them stays in the processor's cache."""
         for first in range(0, self.different, rows):
-            yield replace(self._rows(slice(first, first + rows)), crowd=self.different)
+            yield replace(self._rows(slice(first, first + rows)), crowd=max(self.crowd, self.different))
 
     def _points_for(self, line: Line) -> _Points:
         """Points on the real line where the nodes are low and releases many, else on the shifted line."""
@@ -199,29 +207,34 @@ class SampledGaussian:
         places = (first[:, np.newaxis] + np.arange(count)) * step[:, np.newaxis]
         scale = self.scales[:, np.newaxis]
         exponents = (2 * places - 1) / (2 * scale**2)
-        log_rates, log_rests = np.log(self.rates)[:, np.newaxis], self.log_rests[:, np.newaxis]
-        drift = log_rates + exponents
-        losses = np.logaddexp(log_rests, drift)
+        losses, blur = self._real_losses(exponents, np.abs(places) / scale**2)
         square: Floats = (places / scale) ** 2 / 2
         weight = np.log(step / (self.scales * math.sqrt(2 * math.pi)))[:, np.newaxis]
         power = c + 1 if self.removal else -c
         logs = weight - square + power * losses
-        size: Floats
-        rough_square: Floats
-        if self.crowd <= _FEW:
-            size, rough_square = np.abs(losses), square
-            off = 6 * np.abs(exponents) + np.abs(places) / scale**2
-            share = np.exp(np.minimum(drift - losses, 0))
-            blur = share * (off + 1 + 2 * ELEMENTARY * (2 + np.abs(log_rates)) + 4 * np.abs(drift))
-            blur += 4 * ELEMENTARY * np.abs(log_rests) + 2 * size
-        else:
-            # The same, by the largest of each in its row: enough where each release occurs a few times only.
-            exponents_most, size, rough_square = _most(exponents), _most(losses), _most(square)
-            off = 6 * exponents_most + _most(places) / scale**2
-            blur = off + 1 + 2 * ELEMENTARY * (2 + np.abs(log_rates)) + 4 * (np.abs(log_rates) + exponents_most)
-            blur += 4 * ELEMENTARY * np.abs(log_rests) + 2 * size
-        roughness = 4 * ELEMENTARY * (1 + np.abs(weight)) + 24 * rough_square + abs(power) * (blur + 6 * size)
+        size, rough = (np.abs(losses), square) if self.crowd <= _FEW else (_most(losses), _most(square))
+        roughness = 4 * ELEMENTARY * (1 + np.abs(weight)) + 24 * rough + abs(power) * (blur + 6 * size)
         return _Points(logs=logs, losses=losses if self.removal else -losses, roughness=roughness, blur=blur)
+
+    def _real_losses(self, exponents: Floats, off: Floats) -> tuple[Floats, Floats]:
+        """log b at real points, and its absolute errors in units of u; `off`: what the points add to those of v.
+
+        Of many releases the errors are those of the largest in its row: enough where each occurs a few times only.
+        """
+        log_rates, log_rests = np.log(self.rates)[:, np.newaxis], self.log_rests[:, np.newaxis]
+        if self.crowd <= _FEW:
+            drift = log_rates + exponents
+            losses: Floats = np.logaddexp(log_rests, drift)
+            share = np.exp(np.minimum(drift - losses, 0))
+            blur = 6 * np.abs(exponents) + off + 1 + 2 * ELEMENTARY * (2 + np.abs(log_rates)) + 4 * np.abs(drift)
+            return losses, share * blur + 4 * ELEMENTARY * np.abs(log_rests) + 2 * np.abs(losses)
+        most = _most(exponents)
+        if float(most.max()) < _EXP_MOST:
+            losses = np.log(np.exp(log_rests) + self.rates[:, np.newaxis] * np.exp(exponents))
+        else:
+            losses = np.logaddexp(log_rests, log_rates + exponents)
+        blur = 10 * most + _most(off) + 1 + 2 * ELEMENTARY * (2 + np.abs(log_rates)) + 4 * np.abs(log_rates)
+        return losses, blur + 4 * ELEMENTARY * np.abs(log_rests) + ELEMENTARY * _most(losses)
 
     def _real_grid(self, c: float, height: float) -> tuple[Floats, Floats, int]:
         """As `_grid`, unshifted: at a distance a the integrand grows by e^(a^2/2s^2), and on one side by e^(height
@@ -297,16 +310,30 @@ def weighted_sums(
     `roughness` and `blur` as in `_Points`. Shapes (releases, count). Heights are i h = (a B + b) h, so that all phases
     are products of few; Im L >= 0.
     """
-    block = math.isqrt(line.count - 1) + 1
-    blocks = -(-line.count // block)
     turn = 1j * line.step * losses
-    low, low_units = _powers(turn, block)
-    high, high_units = _powers(block * turn, blocks)
-    values = np.matmul(high * terms[:, np.newaxis, :], low.transpose(0, 2, 1)).reshape(len(terms), -1)[:, : line.count]
     size = np.abs(terms)
-    fixed = (size * (roughness + low_units + high_units + terms.shape[1] + 8)).sum(axis=1)
-    turning = (size * (blur + 6 * np.abs(losses))).sum(axis=1)
-    return values, UNIT * (fixed[:, np.newaxis] + turning[:, np.newaxis] * line.heights)
+    fixed = (size * (roughness + terms.shape[1] + 8)).sum(axis=1)[:, np.newaxis]
+    turning = (size * (blur + 6 * np.abs(losses))).sum(axis=1)[:, np.newaxis]
+    if line.count <= _SHORT and len(terms) > _FEW:
+        values = _step_by_step(terms, np.exp(turn), line.count)
+        units = (2 * ELEMENTARY + 4) * np.arange(line.count)
+    else:
+        block = math.isqrt(line.count - 1) + 1
+        low, low_units = _powers(turn, block)
+        high, high_units = _powers(block * turn, -(-line.count // block))
+        values = np.matmul(high * terms[:, np.newaxis, :], low.transpose(0, 2, 1))
+        values = values.reshape(len(terms), -1)[:, : line.count]
+        units = np.full(line.count, low_units + high_units)
+    return values, UNIT * (fixed + size.sum(axis=1)[:, np.newaxis] * units + turning * line.heights)
+
+
+def _step_by_step(terms: Complexes | Floats, turn: Complexes, count: int) -> Complexes:
+    """The sums of terms turn^k for k < count, shape (releases, count): for many releases and few heights."""
+    values, turned = np.empty((len(terms), count), dtype=complex), terms.astype(complex)
+    for k in range(count):
+        values[:, k] = turned.sum(axis=1)
+        turned *= turn
+    return values
 
 
 def _powers(turn: Complexes, count: int) -> tuple[Complexes, float]:
