@@ -58,7 +58,11 @@ def wrong_deltas(composition: Composition, truth: Profile, tolerance: str) -> li
 
 
 # One sampled release with its loss near its largest is not composed (InternalError), or slowly: docs/accounting.md.
-SHORT = {("laplace", "0.6"): DELTAS[1:2], ("exponential", "0.01"): DELTAS[:2], ("exponential", "0.6"): ()}
+SHORT: dict[tuple[str, str | None], Sequence[str]] = {
+    ("laplace", "0.6"): DELTAS[1:2],
+    ("exponential", "0.01"): DELTAS[:2],
+    ("exponential", "0.6"): (),
+}
 ALONE = [(kind, rate) for kind in KINDS if kind != "profile" for rate in (None, "0.01", "0.6")]
 
 
@@ -143,13 +147,15 @@ def small(draw: st.DrawFn) -> list[Entry]:
     rates = st.none() | powers(1e-9, 1)
     if draw(st.booleans()):
         kind = draw(st.sampled_from(("gaussian", "laplace", "exponential")))
-        more = {"epsilon": draw(sizes)} if kind == "exponential" else {"sensitivity": draw(sizes), "scale": "1"}
+        more: dict[str, Any] = (
+            {"epsilon": draw(sizes)} if kind == "exponential" else {"sensitivity": draw(sizes), "scale": "1"}
+        )
         found.append(record(kind, rate=draw(rates), **more))
     for most in draw(st.sampled_from([(40,), (3, 4)])):
         kind = draw(st.sampled_from(ATOMIC))
-        more = {"delta": draw(powers(1e-40, 1e-3))} if kind == "approximate" else {}
+        own: dict[str, Any] = {"delta": draw(powers(1e-40, 1e-3))} if kind == "approximate" else {}
         times = draw(st.integers(1, min(most, 8) if kind == "approximate" else most))
-        found.append(record(kind, rate=draw(rates), times=times, epsilon=draw(sizes), **more))
+        found.append(record(kind, rate=draw(rates), times=times, epsilon=draw(sizes), **own))
     return found
 
 

@@ -96,7 +96,7 @@ def test_randomised_response_to_nine_digits() -> None:
 
 
 def test_profiles_of_randomised_response() -> None:
-    """The table has rational odds: their logarithms are off by 10^-40, and with 60 releases delta by 10^-38 of itself."""
+    """The table has rational odds: their logarithms are off by 10^-40, and delta by 10^-38 of itself at most."""
     wrong = []
     for row in rows("randomised_response", "profile"):
         with mp.workdps(60):

@@ -5,7 +5,7 @@ releases, deltas from 10^-30 to 0.5. Intervals enclose numbers that are not know
 end of what must be smaller is not above the upper end of what must be larger; and as all intervals are narrow, that is
 nearly all there is to know.
 
-A composition may refuse what it cannot enclose (InternalError), and where it may is `limits.py`; anywhere else a refusal
+A composition may refuse what it cannot enclose (InternalError), and where it may is `limits.py`; anywhere else that
 is a fault. What takes longer than a test's patience is passed over. A property counts how often either happened: one
 that was hardly ever tried would show nothing. Rare outliers have a property of their own.
 """
