@@ -1,7 +1,8 @@
 """Makes gaussian.json: the Gaussian profile and its inverses, from the formulas, with mpmath at 80 digits.
 
-Nothing of parco is imported: the table is an oracle. Run `python tests/data/make_gaussian.py`; about fifteen seconds.
-Sources: Balle & Wang 2018, theorem 8 (profile); Mironov 2017, proposition 3 (closed form).
+Nothing of parco is imported: the table is an oracle. Run `python tests/data/make_gaussian.py`; about half a minute.
+Sources: Balle & Wang 2018, theorem 8 (profile); Mironov 2017, proposition 3 (closed form); Canonne, Kamath & Steinke
+2020, proposition 12 (improved conversion).
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mpmath import erf, erfc, exp, log, mp, mpf, nstr, sqrt
+from mpmath import erf, erfc, exp, log, log1p, mp, mpf, nstr, sqrt
 
 DIGITS = 80
 PRINTED = 30
-MUS = ["1e-9", "1e-6", "1e-3", "0.01", "0.1", "0.5", "1", "2", "5", "10", "20", "96"]
-EPSILONS = ["0", "1e-6", "0.01", "0.5", "1", "5", "20", "100", "1000"]
+MUS = ["1e-9", "1e-6", "1e-3", "0.01", "0.1", "0.5", "1", "2", "5", "10", "20", "96", "100", "1000"]
+EPSILONS = ["0", "1e-6", "0.01", "0.1", "0.5", "1", "3", "5", "10", "20", "100", "700", "1000", "10000"]
 DELTAS = ["1e-300", "1e-100", "1e-30", "1e-12", "1e-9", "1e-6", "1e-5", "0.01", "0.3"]
-WITNESSES = [(1, 4), (10, 8), (100, 16), (1000, 8)]
+# Releases, scale: sensitivity 1.
+COMPOSITIONS = [
+    *[(1, 4), (10, 8), (100, 16), (1000, 8)],
+    *[(1, 8), (10, 1), (1_000_000, 8), (365, 30), (525_600, 500)],
+]
 
 
 def profile(mu: Any, epsilon: Any) -> Any:
@@ -58,6 +63,21 @@ def closed_form(half: Any, delta: Any) -> Any:
     return half + 2 * sqrt(half * log(1 / delta))
 
 
+def improved(half: Any, delta: Any) -> Any:
+    """The least over orders of order a + log(1/(delta order))/(order - 1) + log(1 - 1/order), by golden sections."""
+
+    def bound(log_excess: Any) -> Any:
+        excess = exp(log_excess)
+        order = 1 + excess
+        return order * half - log(delta * order) / excess - log1p(1 / excess)
+
+    golden, low, high = (sqrt(5) - 1) / 2, mpf(-20), mpf(20)
+    while high - low > mpf(10) ** -(DIGITS // 4):
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, right) if bound(left) < bound(right) else (left, high)
+    return bound((low + high) / 2)
+
+
 def text(value: Any) -> str:
     """Thirty significant digits."""
     return str(nstr(value, PRINTED))
@@ -82,14 +102,17 @@ def table() -> dict[str, object]:
                 {"epsilon": eps, "delta": delta, "mu": text(mu_of(mpf(eps), mpf(delta)))}
                 for eps, delta in itertools.product(EPSILONS, DELTAS)
             ],
-            "closed_form": [
+            "composition": [
                 {
                     "k": k,
                     "scale": scale,
-                    "delta": "1e-6",
-                    "epsilon": text(closed_form(mpf(k) / (2 * scale**2), mpf("1e-6"))),
+                    "delta": delta,
+                    "epsilon": text(epsilon_of(sqrt(mpf(k)) / scale, mpf(delta))),
+                    "closed_form": text(closed_form(mpf(k) / (2 * scale**2), mpf(delta))),
+                    "improved": text(improved(mpf(k) / (2 * scale**2), mpf(delta))),
                 }
-                for k, scale in WITNESSES
+                for k, scale in COMPOSITIONS
+                for delta in ("1e-6", "1e-9")
             ],
         }
 
