@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from parco.privacy.schedule import Schedule
 
-__all__ = ["DELTA_LEAST", "DRAWS_LEAST", "SIZE_MOST", "may_be_refused"]
+__all__ = ["DRAWS_LEAST", "SIZE_MOST", "may_be_refused"]
 
 # A release on a sample is a rare outlier where a unit is expected to be drawn less often than this.
 DRAWS_LEAST = 10
-DELTA_LEAST = Fraction(1, 10**12)
 # Noise of less than a thirtieth of the sensitivity (or an epsilon of more than 30) is hardly any.
 SIZE_MOST = 30
 
 
-def may_be_refused(schedule: Schedule, delta: Fraction) -> bool:
-    """Whether a rare outlier may decide, delta is tiny, or there is hardly any noise: there InternalError is an answer.
+def may_be_refused(schedule: Schedule) -> bool:
+    """Whether a rare outlier may decide, or there is hardly any noise: there InternalError is an answer.
 
     Anywhere else it is a fault.
     """
     rare = any(release.sampled and release.rate * release.times < DRAWS_LEAST for release in schedule.releases)
     bare = any(release.facts.size > SIZE_MOST for release in schedule.releases)
-    return rare or bare or delta < DELTA_LEAST
+    return rare or bare

@@ -198,7 +198,6 @@ def test_points_that_others_imply_change_nothing() -> None:
     assert len(PrivacyProfile.read({"points": more}).points) == len(more)
 
 
-@pytest.mark.xfail(strict=True, reason="the corner without mass has the logarithm NaN, and the Renyi bound is then 0")
 def test_a_point_with_the_delta_of_the_one_before_changes_nothing() -> None:
     first, second = (
         composed(record("profile", points=points)) for points in ([["2", "0.01"]], [["2", "0.01"], ["5", "0.01"]])

@@ -157,9 +157,9 @@ class Composition:
         return extended
 
     def _single(self, target: Fraction) -> Interval | None:
-        """One sampled Gaussian release by itself: in closed form."""
+        """One sampled release with a density by itself: in closed form."""
         [release, *others] = self.groups
-        if others or release.times != 1 or not isinstance(release.facts, Gaussian):
+        if others or release.times != 1 or not release.sampled or not single.is_known(release.facts):
             return None
         ends = [single.epsilon_interval(release.facts, release.rate, target, removal=order) for order in (True, False)]
         return Interval(max(end[0] for end in ends), max(end[1] for end in ends))

@@ -33,38 +33,54 @@ class LatticeProfile(Profile):
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """As `Profile.log_delta`; the derivative is that within the cell of eps, in which delta(eps) = A - B e^eps."""
-        ahead, behind, spread = self._sums(epsilon)
-        if ahead - behind <= spread:
+        total, spread = self._sum(epsilon)
+        if total <= spread:
             return -math.inf, -self.line.c
-        return self._log_scale(epsilon) + math.log(ahead - behind), -behind / (ahead - behind)
+        ahead, _ = self._to_next(epsilon)
+        step, after = float(self.lattice), self.line.nodes + 1
+        behind = self._turned(epsilon) * (step * np.exp(-after * ahead) / -np.expm1(-after * step))
+        return self._log_scale(epsilon) + math.log(total), -float(behind.real.sum()) / total
 
     def log_delta_bounds(self, epsilon: float) -> tuple[float, float]:
         """As `Profile.log_delta_bounds`."""
-        ahead, behind, spread = self._sums(epsilon)
-        return self._bounds(epsilon, ahead - behind, spread)
+        return self._bounds(epsilon, *self._sum(epsilon))
 
     def takes(self, lattice: Fraction | None) -> bool:
         """Whether losses on that lattice are on this one too: off it M has not the period that these nodes rely on."""
         return lattice is not None and (lattice / self.lattice).denominator == 1
 
-    def _sums(self, epsilon: float) -> tuple[float, float, float]:
-        """A and B e^eps in the scale of the sums, and what their difference may be off by."""
-        first, second = self._kernels(epsilon)
-        size = np.abs(first) + np.abs(second)
+    def _sum(self, epsilon: float) -> tuple[float, float]:
+        """delta(eps) in the scale of the sums, and what it may be off by."""
+        kernel, size = self._kernel(epsilon)
         reach = float(self.lattice) * (np.abs(self.line.nodes) + 1)
-        off = size * (self.errors + UNIT * np.abs(self.values) * (6 * ELEMENTARY + 8 * reach))
+        off = size * (self.errors + UNIT * np.abs(self.values) * (8 * ELEMENTARY + 8 * reach))
         # The step of the line is 2 pi/(Ng) but for three units: each phase is off by that too.
         fixed, turning = rounding(self.values * size, off, self.line)
-        turned = self.values * np.exp(-1j * epsilon * self.line.heights)
-        return float((turned * first).real.sum()), float((turned * second).real.sum()), fixed + 3 * epsilon * turning
+        return float((self._turned(epsilon) * kernel).real.sum()), fixed + 3 * epsilon * turning
 
-    def _kernels(self, epsilon: float) -> tuple[Complexes, Complexes]:
-        exact = Fraction(epsilon)
-        ahead = float((math.floor(exact / self.lattice) + 1) * self.lattice - exact)
+    def _turned(self, epsilon: float) -> Complexes:
+        turned: Complexes = self.values * np.exp(-1j * epsilon * self.line.heights)
+        return turned
+
+    def _kernel(self, epsilon: float) -> tuple[Complexes, Floats]:
+        """The kernel as one fraction, and the sum of the sizes of its terms over that of its denominator.
+
+        g e^(-zr) (1 - e^-r + e^(-zg) (e^-r - e^-g))/((1 - e^(-zg)) (1 - e^(-(z+1)g))): as a difference of two fractions
+        it would cancel wherever abs(z) is large.
+        """
+        ahead, rest = self._to_next(epsilon)
         step, nodes = float(self.lattice), self.line.nodes
-        first = step * np.exp(-nodes * ahead) / -np.expm1(-nodes * step)
-        second = step * np.exp(-(nodes + 1) * ahead) / -np.expm1(-(nodes + 1) * step)
-        return first, second
+        own, next_one = -math.expm1(-ahead), -math.exp(-ahead) * math.expm1(-rest)
+        below = step / (np.expm1(-nodes * step) * np.expm1(-(nodes + 1) * step))
+        kernel: Complexes = np.exp(-nodes * ahead) * below * (own + next_one * np.exp(-nodes * step))
+        size: Floats = math.exp(-self.line.c * ahead) * np.abs(below) * (own + next_one * math.exp(-self.line.c * step))
+        return kernel, size
+
+    def _to_next(self, epsilon: float) -> tuple[float, float]:
+        """How far eps is from the next point of the lattice above it, and that point's cell's rest."""
+        exact = Fraction(epsilon)
+        ahead = (math.floor(exact / self.lattice) + 1) * self.lattice - exact
+        return float(ahead), float(self.lattice - ahead)
 
 
 def lattice_profile(

@@ -19,6 +19,7 @@ from parco.balls import arb, ball, precision, upper
 from parco.errors import InternalError
 from parco.privacy.composition.contour import Profile, less, log_alias
 from parco.privacy.composition.families import Line
+from parco.privacy.composition.outcomes import FINITE, outcomes
 from parco.privacy.composition.rounding import log_rest
 from parco.privacy.composition.sampled import SampledGaussian
 from parco.privacy.facts import Exponential, Facts, Gaussian, Laplace
@@ -74,13 +75,13 @@ class PreciseProfile:
 
     def _sums(self, epsilon: float) -> tuple[arb, arb]:
         line = self.rough.line
-        turn, power = (acb(0, -1) * arb(epsilon) * arb(line.step)).exp(), acb(1)
+        turn = acb(0, -1) * arb(epsilon) * arb(line.step)
         total, moved = arb(0), arb(0)
         for index, value in enumerate(self.values):
-            term = value * power
+            # Not by multiplying up: a ball that is turned grows by up to the square root of 2 each time.
+            term = value * (turn * index).exp()
             total += term.real
             moved += (term * acb(arb(line.c), arb(line.step) * index)).real
-            power *= turn
         return total, moved
 
 
@@ -120,6 +121,9 @@ def _moments(facts: Facts, rate: Fraction, line: Line, *, removal: bool) -> list
     if rate == 1 and isinstance(facts, Exponential):
         size = ball(facts.epsilon)
         return [((node + arb(0.5)) * size).sinh() / ((2 * node + 1) * (size / 2).sinh()) for node in nodes]
+    if type(facts) in FINITE:
+        found = list(zip(*outcomes(facts, rate, removal=removal), strict=True))
+        return [sum((mass * (node * loss).exp() for loss, mass in found), acb(0)) for node in nodes]
     return None
 
 

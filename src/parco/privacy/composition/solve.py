@@ -25,7 +25,7 @@ _SEARCH = 100
 _POSITION = 0.8
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _LOG_C_MIN, _LOG_C_MAX, _STRIDE = math.log(1e-9), math.log(1e9), 1.5
-_NODES_PLAIN, _NODES_MAX = 1 << 14, 1 << 22
+_NODES_PLAIN, _NODES_MAX = 1 << 14, 1 << 20
 _WIDENINGS = 50
 _ATTEMPTS = 5
 _SEPARATION = 30.0
@@ -60,7 +60,11 @@ def best_order(moments: Moments, log_delta: float, *, accuracy: float) -> tuple[
 
     sketch = moments.sketch()
     log_c = _valley(lambda at: bound(at, sketch), accuracy=accuracy)[0]
-    return math.exp(log_c), bound(log_c, moments)
+    proven = bound(log_c, moments)
+    if math.isnan(proven):
+        # Every comparison with it is false, so that it would pass for a small number.
+        raise InternalError("a moment of the composition is not a number")
+    return math.exp(log_c), proven
 
 
 def _valley(value: Callable[[float], float], *, accuracy: float) -> tuple[float, float]:
