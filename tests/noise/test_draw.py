@@ -13,7 +13,7 @@ from mpmath import mp
 
 from parco.errors import InternalError
 from parco.noise import draw as drawing
-from parco.noise.bits import KernelBits
+from parco.noise.bits import CipherBits
 from parco.noise.draw import draw, magnitude_at
 from parco.noise.laws import Law, RoundedGaussian, TwoSidedGeometric
 from tests.noise import oracle
@@ -128,7 +128,7 @@ def test_a_bad_guess_changes_nothing(kind: type[Law], monkeypatch: pytest.Monkey
 def test_what_cannot_be_decided_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "_PRECISION_MAX", 32)
     with pytest.raises(InternalError):
-        draw(RoundedGaussian(Fraction(8)), KernelBits())
+        draw(RoundedGaussian(Fraction(8)), CipherBits())
 
 
 @settings(max_examples=60, deadline=None)
@@ -156,7 +156,7 @@ def test_a_sample_of_the_kernels_bits_follows_the_law(kind: type[Law]) -> None:
     # Chi-square over the cells -2..2 and the two rests: 6 degrees of freedom, level 1e-6 is 38.26. At 20,000 draws a
     # scale off by 10 % gives a statistic above 100 (one per cent is caught on the words, above).
     number, scale = 20_000, Fraction(3, 2)
-    bits, counts = KernelBits(), dict.fromkeys(range(-3, 4), 0)
+    bits, counts = CipherBits(), dict.fromkeys(range(-3, 4), 0)
     for _ in range(number):
         counts[max(-3, min(3, draw(kind(scale), bits)))] += 1
     assert chi_square(counts, kind, scale) < 38.26
