@@ -31,7 +31,7 @@ class BitSource(Protocol):
 
 
 class CipherBits:
-    """For every count, returns bits of AES-256 in counter mode under a new key from the kernel, or raises InternalError.
+    """For every count, returns bits of AES-256 in counter mode under a key fresh from the kernel, or an InternalError.
 
     One instance serves one release and is then dropped, and its key with it. Two processes with one key would draw the
     same noise, and the difference of two answers would be the difference of the data: a child process is refused, and

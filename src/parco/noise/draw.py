@@ -57,9 +57,9 @@ def magnitude_at(law: Law, tail: Fraction) -> int:
 
 
 def integer_at(tail: Callable[[int], arb], uniform: Uniform, *, guess: int) -> int | None:
-    """For every falling `tail`, returns the n with tail(n+1) < v < tail(n), one for all v that `uniform` leaves, or None.
+    """For every falling `tail`, returns the one n with tail(n+1) < v < tail(n), whatever v `uniform` leaves, or None.
 
-    None when a cut point lies among them. `tail` is called under any precision and falls from 1 to 0.
+    `tail` falls from 1 to 0 and is called at any precision. None: a cut point lies between the two ends.
     """
     return _searched(tail, *_ends(uniform), guess=guess, floor=None)
 

@@ -46,7 +46,7 @@ def add_noise(values: Sequence[int], law: Law, bits: BitSource) -> Iterator[list
 
     In lattice steps, of any size, and at any scale. Holds one block at a time beside what it was given.
     """
-    sampler = Sampler(law) if _in_reach(law) else None
+    sampler = Sampler(law, longest=min(len(values), BLOCK)) if _in_reach(law) else None
     for start in range(0, len(values), BLOCK):
         block = values[start : start + BLOCK]
         if sampler is None:
@@ -56,8 +56,8 @@ def add_noise(values: Sequence[int], law: Law, bits: BitSource) -> Iterator[list
 
 
 def draw_array(law: Law, count: int, bits: BitSource) -> NDArray[np.int64]:
-    """For every law of a scale from 2^-40 to 2^40 steps, returns so many draws, shape (count,), or raises RequestError."""
-    sampler, drawn = Sampler(law), np.empty(count, np.int64)
+    """For every law of a scale from 2^-40 to 2^40 steps, returns draws, shape (count,), or raises RequestError."""
+    sampler, drawn = Sampler(law, longest=min(count, BLOCK)), np.empty(count, np.int64)
     for start in range(0, count, BLOCK):
         block = drawn[start : start + BLOCK]
         block[:] = sampler.draw(len(block), bits)
@@ -67,19 +67,20 @@ def draw_array(law: Law, count: int, bits: BitSource) -> NDArray[np.int64]:
 class Sampler:
     """For every law of a scale from 2^-40 to 2^40 steps, draws from it block by block, or raises RequestError.
 
-    Holds its working space: not for two threads at once. The last block is overwritten by the next.
+    Holds its working space, for blocks of at most `longest`: not for two threads at once, and each block overwrites the
+    one before.
     """
 
-    def __init__(self, law: Law) -> None:
+    def __init__(self, law: Law, *, longest: int = BLOCK) -> None:
         if not _in_reach(law):
             raise RequestError("draws by the block are for scales from 2^-40 to 2^40 lattice steps")
         self._law = law
         self._columns, self._margins = _scaled(law)
-        self._integers = np.empty((3, BLOCK), np.int64)
-        self._doubles = np.empty((3, BLOCK), np.float64)
+        self._integers = np.empty((3, longest), np.int64)
+        self._doubles = np.empty((3, longest), np.float64)
 
     def draw(self, count: int, bits: BitSource) -> NDArray[np.int64]:
-        """The next `count` draws, count <= BLOCK."""
+        """The next `count` draws, not more than the longest block."""
         words = bits.words(count)
         drawn, certain = self.decide(words)
         if not certain.all():
@@ -88,38 +89,52 @@ class Sampler:
         return drawn
 
     def decide(self, words: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Outcomes of at most BLOCK words, and which of them are certain; the others mean nothing."""
+        """What doubles know of a block of words: outcomes, and which of them are certain (others mean nothing)."""
         sign, index, drawn = (row[: len(words)] for row in self._integers)
-        u, y, column = (row[: len(words)] for row in self._doubles)
-        # As in `draw.py`: the first bit is the half, and the upper half is mirrored by turning all bits round.
-        np.right_shift(words, 63, out=sign)
-        np.bitwise_xor(words, sign, out=index)
-        # t = steps + 1/2. Its exponent and the first three bits after it are the piece, all later ones the place there.
-        np.copyto(u, index)
-        u += 0.5
-        t = u.view(np.int64)
-        np.right_shift(t, INDEX_SHIFT, out=index)
-        index -= FIRST_INDEX
-        t &= _FRACTION_MASK
-        t |= _ONE
-        u -= 1 + HALF_PIECE
-        self._columns[DEGREE].take(index, out=y, mode="clip")
-        for n in range(DEGREE - 1, -1, -1):
-            y *= u
-            self._columns[n].take(index, out=column, mode="clip")
-            y += column
+        u, y, spare = (row[: len(words)] for row in self._doubles)
+        _find(words, sign=sign, index=index, u=u)
+        self._evaluate(index, u, y=y, spare=spare)
         np.floor(y, out=u)
         y -= u
         y -= 0.5
         np.abs(y, out=y)
-        self._margins.take(index, out=column, mode="clip")
-        certain = y < column
+        self._margins.take(index, out=spare, mode="clip")
         # -m for the lower half and m for the upper one.
         np.copyto(drawn, u, casting="unsafe")
         np.negative(drawn, out=drawn)
         drawn ^= sign
         drawn -= sign
-        return drawn, certain
+        return drawn, y < spare
+
+    def _evaluate(
+        self, index: NDArray[np.int64], u: NDArray[np.float64], *, y: NDArray[np.float64], spare: NDArray[np.float64]
+    ) -> None:
+        """Writes into y the polynomials `index` at u, by Horner's rule. (No index is clipped: all are in range.)"""
+        self._columns[DEGREE].take(index, out=y, mode="clip")
+        for column in self._columns[-2::-1]:
+            y *= u
+            column.take(index, out=spare, mode="clip")
+            y += spare
+
+
+def _find(
+    words: NDArray[np.int64], *, sign: NDArray[np.int64], index: NDArray[np.int64], u: NDArray[np.float64]
+) -> None:
+    """Writes the words' signs (-1 for the upper half, 0 for the lower), pieces `index`, and places u in them.
+
+    As in `draw.py`: the first bit is the half, and the upper half is mirrored by turning all bits round. Of t's bits,
+    the exponent and the first three of the fraction are the piece; the others, under the exponent of 1, are the place.
+    """
+    np.right_shift(words, 63, out=sign)
+    np.bitwise_xor(words, sign, out=index)
+    np.copyto(u, index)
+    u += 0.5
+    t = u.view(np.int64)
+    np.right_shift(t, INDEX_SHIFT, out=index)
+    index -= FIRST_INDEX
+    t &= _FRACTION_MASK
+    t |= _ONE
+    u -= 1 + HALF_PIECE
 
 
 def _in_reach(law: Law) -> bool:
