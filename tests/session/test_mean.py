@@ -12,7 +12,7 @@ import parco
 from parco.measure import Measure
 from parco.mechanisms import design
 from parco.mechanisms.mechanism import Mechanism
-from parco.noise.bits import KernelBits
+from parco.noise.bits import CipherBits
 from parco.queries.query import Query
 from parco.queries.sensitivity import sensitivity
 from parco.session.mean import MeanAnswer, MeanRow
@@ -206,7 +206,7 @@ def test_an_empty_group_has_the_declared_form(tmp_path: Path) -> None:
 
 def noisy(mechanism: Mechanism, exact: list[int], step: Fraction) -> Answer:
     finer = int(step / mechanism.lattice)
-    drawn = mechanism.draw([value * finer for value in exact], KernelBits())
+    drawn = mechanism.draw([value * finer for value in exact], CipherBits())
     level = (1 + LEVEL) / 2
     labels = tuple(() for _ in exact)
     return Answer((), labels, tuple(drawn), mechanism.lattice, mechanism.half_width(level), level)

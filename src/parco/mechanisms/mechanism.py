@@ -13,13 +13,10 @@ from parco.errors import RequestError, VerificationError
 from parco.measure import Measure, units_ceil
 from parco.noise import intervals, laws
 from parco.noise.bits import BitSource
-from parco.noise.draw import draw
 from parco.privacy import gaussian, geometric, pure
 from parco.privacy.sensitivity import Sensitivity
 
 __all__ = ["Gaussian", "Mechanism", "TwoSidedGeometric", "mechanism_of"]
-
-_PROGRESS_EVERY = 256
 
 
 @dataclass(frozen=True)
@@ -62,13 +59,13 @@ class Mechanism(ABC):
         self, values: Sequence[int], bits: BitSource, *, progress: Callable[[int], object] | None = None
     ) -> list[int]:
         """Each value plus its own noise; values and result in lattice steps. `progress` is told how many are done."""
-        law, noisy = self.law, []
-        for value in values:
-            noisy.append(value + draw(law, bits))
-            if progress is not None and len(noisy) % _PROGRESS_EVERY == 0:
+        from parco.noise.vector import add_noise
+
+        noisy: list[int] = []
+        for block in add_noise(values, self.law, bits):
+            noisy += block
+            if progress is not None:
                 progress(len(noisy))
-        if progress is not None:
-            progress(len(noisy))
         return noisy
 
     def record(self) -> dict[str, object]:

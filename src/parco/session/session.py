@@ -33,7 +33,7 @@ from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
 from parco.measure import COST_UNIT, Cost, Exactable, decimal_text
 from parco.mechanisms.mechanism import Mechanism, mechanism_of
-from parco.noise.bits import BitSource, KernelBits
+from parco.noise.bits import BitSource, CipherBits
 from parco.privacy.sensitivity import Sensitivity
 from parco.queries.mean import MeanPlan
 from parco.queries.plan import Plan
@@ -396,8 +396,8 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
     _private = True
 
     def _bits(self) -> BitSource:
-        """Bits from the kernel, a new source for each release."""
-        return KernelBits()
+        """Bits under a new key from the kernel, a new source for each release."""
+        return CipherBits()
 
 
 class Planner(Questions[Plan, MeanPlan]):
