@@ -17,7 +17,7 @@ from flint import arb, ctx, fmpq
 
 from parco.errors import InternalError
 
-__all__ = ["arb", "ball", "bits_below_one", "ctx_precision", "lower", "precision", "upper"]
+__all__ = ["arb", "ball", "bits_below_one", "ctx_precision", "dyadic", "lower", "precision", "upper"]
 
 _LOCK = threading.RLock()
 _PRECISION = ctx.prec
@@ -75,4 +75,9 @@ def _rational(exact: arb) -> Fraction:
     if not exact.is_finite():
         raise InternalError("a bound could not be computed: the ball has no finite end")
     mantissa, exponent = exact.man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+    return dyadic(int(mantissa), int(exponent))
+
+
+def dyadic(mantissa: int, exponent: int) -> Fraction:
+    """mantissa * 2^exponent."""
+    return Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)

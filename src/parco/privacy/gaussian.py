@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from parco.balls import arb, ball, bits_below_one, lower, precision, upper
+from parco.balls import arb, ball, bits_below_one, dyadic, lower, precision, upper
 from parco.errors import InternalError, RequestError
 from parco.measure import Measure
 from parco.privacy import classical, gaussian_guess
@@ -175,7 +175,7 @@ def _mu_squared_interval(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, 
 def _epsilon_refined(mu_squared: Fraction, delta: Fraction) -> Fraction | None:
     """The epsilon at delta to about 2^-70, not proven; None where it is near 0 or no guess was found."""
     near = gaussian_guess.epsilon_near(mu_squared, delta)
-    if near is None or near * _NEAR_ZERO < mu_squared:
+    if near is None or near < 2 * _EPSILON_FLOOR or near * _NEAR_ZERO < mu_squared:
         return None
     with precision(_BITS_NEWTON + bits_below_one(mu_squared)):
         profile, slope = profile_and_slope(mu_squared, near)
@@ -236,7 +236,8 @@ def _exceeds(mu_squared: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
 # Roots lie between neighbours of a grid of numbers with 60-bit mantissas, ordered by rank: halving the ranks halves the
 # exponents first, so that a bracket of many magnitudes costs only a few steps more, and the end is tight in the
 # relative sense. The profile is monotone, so that the neighbours do not depend on where the search began.
-_MANTISSA = 1 << 60
+_MANTISSA_BITS = 60
+_MANTISSA = 1 << _MANTISSA_BITS
 
 
 def _neighbours(holds: Callable[[Fraction], bool], near: Fraction) -> tuple[Fraction, Fraction]:
@@ -275,14 +276,23 @@ def _narrow(holds: Callable[[Fraction], bool], first: int, last: int) -> tuple[F
 def _rank(value: Fraction) -> int:
     """The rank of the largest grid number at most `value` > 0."""
     exponent = value.numerator.bit_length() - value.denominator.bit_length()
-    if value < Fraction(2) ** exponent:
+    mantissa = _scaled(value, _MANTISSA_BITS - exponent)
+    if mantissa < _MANTISSA:
         exponent -= 1
-    return (exponent - 1) * _MANTISSA + int(value / Fraction(2) ** exponent * _MANTISSA)
+        mantissa = _scaled(value, _MANTISSA_BITS - exponent)
+    return (exponent - 1) * _MANTISSA + mantissa
+
+
+def _scaled(value: Fraction, twos: int) -> int:
+    """value * 2^twos, rounded down."""
+    if twos >= 0:
+        return (value.numerator << twos) // value.denominator
+    return value.numerator // (value.denominator << -twos)
 
 
 def _at_rank(rank: int) -> Fraction:
     exponent, rest = divmod(rank, _MANTISSA)
-    return Fraction(2) ** exponent * Fraction(_MANTISSA + rest, _MANTISSA)
+    return dyadic(_MANTISSA + rest, exponent - _MANTISSA_BITS)
 
 
 def _moved(near: Fraction, step: arb) -> Fraction:

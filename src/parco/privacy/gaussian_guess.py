@@ -44,7 +44,7 @@ def epsilon_near(mu_squared: Fraction, delta: Fraction) -> Fraction | None:
         of_delta, goal = _target(delta)
         step = _step_in_x_of_delta if of_delta else _step_in_x_of_rest
         x = _newton(lambda point: step(point, mu, goal), start=_start(of_delta, goal))
-        epsilon = Fraction(x) * Fraction(mu) + mu_squared / 2
+        epsilon = Fraction(float(Fraction(x) * Fraction(mu) + mu_squared / 2))
     except (ArithmeticError, ValueError):
         return None
     return epsilon if epsilon > 0 else None
