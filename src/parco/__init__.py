@@ -27,7 +27,7 @@ from parco.errors import (
     VerificationError,
 )
 from parco.measure import Cost, Measure
-from parco.queries.mean import MeanPlan
+from parco.queries.joint import MeanPlan
 from parco.queries.plan import Plan
 from parco.queries.query import Query
 from parco.session.ask import Ask
