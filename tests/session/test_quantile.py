@@ -44,7 +44,8 @@ def test_each_group_has_each_quantile_whatever_it_holds(tmp_path: Path) -> None:
     ]
     values = [Fraction(str(row["value"])) for row in shown]
     # At a quarter of four rows every candidate between the first two is as good.
-    assert values[:3] == [5, 5, values[2]] and 5 <= values[2] <= 9
+    assert values[:3] == [5, 5, values[2]]
+    assert 5 <= values[2] <= 9
     assert values[3:6] == [0, 0, 0]
     assert all(0 <= value <= 100 for value in values[6:9])
     assert values[9:] == [20, 30, 40]
@@ -75,10 +76,12 @@ def test_a_stored_quantile_is_free_alone_and_among_others(tmp_path: Path) -> Non
         assert both.value.rows() == [row for row in whole if row["at"] != "0.25"]
         listed = session.release([parco.Ask("quantile", "dollars", by="channel", at=QUARTERS), parco.Ask("count")])
         assert listed[0].value.rows() == whole
-        sharper = pytest.raises(parco.SharperError, session.quantile, "dollars", at=[0.5], by="channel", cost="0.5")
+        with pytest.raises(parco.SharperError) as sharper:
+            session.quantile("dollars", at=[0.5], by="channel", cost="0.5")
         assert "rank" not in sharper.value.facts["stored"]
         planned = session.plan.quantile("dollars", at=[0.1], by="channel", error="200")
-        assert planned.parts[0].half_width <= 200 and "rows of rank" in str(planned)
+        assert planned.parts[0].half_width <= 200
+        assert "rows of rank" in str(planned)
 
 
 @pytest.mark.parametrize("at", [[], "1.5", ["0.5", "1/2"], "-0.1", None, "x", "1/3000000000"])

@@ -70,9 +70,9 @@ def test_the_interval_is_no_wider_than_the_parts_make_it(
     ]
     slack = Fraction(1, 50) + (max(reached) - min(reached)) / 10
     assert row.lower <= min(max(min(reached), Fraction(0)), Fraction(2500))
-    assert row.upper >= min(max(max(reached), Fraction(0)), Fraction(2500))
+    assert row.upper >= min(max(*reached, Fraction(0)), Fraction(2500))
     assert row.lower >= min(reached) - slack or row.lower == 0
-    assert row.upper <= max(max(reached), Fraction(0)) + slack
+    assert row.upper <= max(*reached, Fraction(0)) + slack
 
 
 def test_mean_and_count_are_free_after_a_variance(tmp_path: Path) -> None:
