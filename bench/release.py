@@ -26,7 +26,7 @@ from rich.table import Table
 from machine import machine
 from parco.contract.contract import Contract
 from parco.engines.duckdb import DuckDBEngine
-from parco.noise.bits import KernelBits
+from parco.noise.bits import CipherBits
 from parco.noise.draw import draw
 from parco.noise.laws import RoundedGaussian
 from parco.queries.query import Query
@@ -157,7 +157,7 @@ def _draw() -> tuple[Job, Job, int]:
     law, generator = RoundedGaussian(Fraction(1000)), np.random.default_rng()
 
     def ours() -> object:
-        bits = KernelBits()
+        bits = CipherBits()
         return [draw(law, bits) for _ in range(DRAWS)]
 
     return ours, lambda: generator.normal(0.0, 1000.0, DRAWS), DRAWS

@@ -27,15 +27,17 @@ from parco.errors import (
     VerificationError,
 )
 from parco.measure import Cost, Measure
-from parco.queries.mean import MeanPlan
+from parco.queries.joint import MeanPlan, QuantilePlan, VariancePlan
 from parco.queries.plan import Plan
 from parco.queries.query import Query
 from parco.session.ask import Ask
 from parco.session.mean import MeanAnswer
+from parco.session.quantile import QuantileAnswer, histogram_quantiles
 from parco.session.receipt import Receipt
 from parco.session.release import Answer, Release, Row
 from parco.session.session import Session
 from parco.session.signing import move_cap, revise, sign
+from parco.session.variance import VarianceAnswer
 
 __all__ = [
     "Answer",
@@ -57,6 +59,8 @@ __all__ = [
     "NotSignedError",
     "ParcoError",
     "Plan",
+    "QuantileAnswer",
+    "QuantilePlan",
     "Query",
     "QuestionError",
     "Receipt",
@@ -66,7 +70,10 @@ __all__ = [
     "Session",
     "SharperError",
     "StorageError",
+    "VarianceAnswer",
+    "VariancePlan",
     "VerificationError",
+    "histogram_quantiles",
     "move_cap",
     "revise",
     "sign",
