@@ -2,6 +2,7 @@
 
 A coin compares one uniform number U with its probability, bit by bit as far as needed: true if and only if U lies
 below. The mask of Poisson sampling is a coin for each unit; whoever accounts for it needs the rate to be exactly this.
+Source: docs/mathematics.md, "Coins and choices".
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 The candidates' weights lie one behind the other on a line; one uniform number U, times their total, is a place on it,
 and the candidate there is drawn. Weights are known as integers from below and above, in units of 2^-bits of the
 largest; where the bits of U and of the weights leave two candidates possible, more of both are taken. Nothing
-overflows, vanishes or is rounded, however far the exponents are spread.
+overflows, vanishes or is rounded, however far the exponents are spread. Source: docs/mathematics.md, "Coins and
+choices".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Every law of `laws.py` has its magnitude m at the tail probability v by m = floor(scale * F(v) + offset), F one of the
 curves here. What `tables.py` proves about its polynomials rests on two facts, which hold for both of them on
 0 < v <= 1/2: F(1/2) = 0, and for every n >= 1 the derivatives (-1)^n F^(n) are positive and fall in v. So each
-derivative is largest at the left end of an interval. Source: docs/mathematics.md, "Noise on a lattice".
+derivative is largest at the left end of an interval. Source: docs/mathematics.md, "Draws in doubles".
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A word of 64 bits leaves a tail probability v between steps/2^64 and (steps + 1)/2^64. `Table` holds, for each eighth of
 each binary order of t = steps + 1/2, the Taylor polynomial of the curve about the middle of the piece, and a bound of
 how far it may be from the curve anywhere between the two ends. Which piece a word falls into, and where in it, are read
-off the bits of the double t: every word takes the same steps. The table is made in balls when it is first needed, in
-about 50 ms, so that no number in it has to be believed. Source: docs/mathematics.md, "Noise on a lattice".
+off the bits of the double t: every word takes the same steps. The table is made in balls when it is first needed, in a
+tenth of a second, so that no number in it has to be believed. Source: docs/mathematics.md, "Draws in doubles".
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _tail(t: Fraction) -> arb:
 
 def _float_upper(value: arb) -> float:
     """A double at least as large as every number in the ball, or InternalError."""
-    nearest = np.nextafter(float(upper(value)), np.inf)
-    if not nearest > 0:
+    bound = float(np.nextafter(float(upper(value)), np.inf))
+    if not bound > 0:
         raise InternalError("a bound of the error of a curve is not positive")
-    return float(nearest)
+    return bound

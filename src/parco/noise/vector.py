@@ -6,7 +6,7 @@ that is the magnitude; elsewhere `draw.py` goes on with the same word. So an out
 uniform number, whoever decides it. Every word takes the same operations, whatever its value: additions and
 multiplications of doubles, which are correctly rounded everywhere, look-ups in columns of one table, and integer
 operations. Only how many words are left to balls depends on them: of all words, less than 2 * 10^-15 times the scale
-(in lattice steps, where that is above one). Source: docs/mathematics.md, "Noise on a lattice".
+(in lattice steps, where that is above one). Source: docs/mathematics.md, "Draws in doubles".
 """
 
 from __future__ import annotations
