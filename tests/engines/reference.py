@@ -152,9 +152,8 @@ def _amount(asked: Asked, values: list[int], unit: str, cell: int, secret: bytes
         return 1
     if asked.statistic == "count":
         return min(len(values), asked.rows)
-    power = 2 if asked.statistic == "sum_squares" else 1
-    kept = _kept(asked, values, unit, cell, secret)
-    added = sum((value - int(asked.centre / asked.lattice)) ** power for value in kept)
+    moved = [value - int(asked.centre / asked.lattice) for value in _kept(asked, values, unit, cell, secret)]
+    added = sum(value * value for value in moved) if asked.statistic == "sum_squares" else sum(moved)
     if asked.row_range is None:
         return added
     return min(max(added, int(asked.lower / asked.lattice)), int(asked.upper / asked.lattice))

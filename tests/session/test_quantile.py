@@ -9,6 +9,7 @@ import pytest
 
 import parco
 from parco.session.quantile import BinRow, histogram_quantiles
+from parco.session.receipt import JointReceipt
 from tests.session.test_mean import spent
 from tests.shop import COLUMNS, open_shop
 
@@ -51,6 +52,7 @@ def test_each_group_has_each_quantile_whatever_it_holds(tmp_path: Path) -> None:
     assert values[9:] == [20, 30, 40]
     assert all(row["lower"] is None and row["upper"] is None for row in shown)
     assert release.table().num_rows == 12
+    assert isinstance(release.receipt, JointReceipt)
     assert account.spent == release.cost.units == sum(part.cost.units for part in release.receipt.parts)
     assert 0 <= 4000 * 10**15 - release.cost.units < 10**6
 
@@ -78,7 +80,7 @@ def test_a_stored_quantile_is_free_alone_and_among_others(tmp_path: Path) -> Non
         assert listed[0].value.rows() == whole
         with pytest.raises(parco.SharperError) as sharper:
             session.quantile("dollars", at=[0.5], by="channel", cost="0.5")
-        assert "rank" not in sharper.value.facts["stored"]
+        assert "rank" not in str(sharper.value.facts["stored"])
         planned = session.plan.quantile("dollars", at=[0.1], by="channel", error="200")
         assert planned.parts[0].half_width <= 200
         assert "rows of rank" in str(planned)

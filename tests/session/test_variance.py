@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parco
+from parco.session.mean import MeanRow
+from parco.session.receipt import JointReceipt
 from parco.session.release import Answer
 from parco.session.variance import VarianceAnswer
 from tests.session.test_mean import spent
@@ -51,7 +53,7 @@ def test_the_interval_holds_the_variance_while_each_part_is_within_its_own(
     (row,) = variance((square + a, total + b, count + c), (abs(a), abs(b), abs(c)))
     assert row.lower <= exact <= row.upper
     if count + c <= abs(c):
-        assert (row.value, row.lower, row.upper) == (None, 0, 2500)
+        assert row == MeanRow((), None, Fraction(0), Fraction(2500))
 
 
 @given(
@@ -80,6 +82,7 @@ def test_mean_and_count_are_free_after_a_variance(tmp_path: Path) -> None:
         planned = session.plan.variance("dollars", by="channel", cost="0.3")
         release = session.variance("dollars", by="channel", cost="0.3")
         assert planned.cost == release.cost
+        assert isinstance(release.receipt, JointReceipt)
         assert spent(session) == release.cost.value == sum(part.cost.value for part in release.receipt.parts)
         assert 0 <= Fraction("0.3") - release.cost.value < Fraction(1, 10**12)
         assert [part.mechanism.kind for part in release.receipt.parts] == ["two-sided-geometric"] * 3
