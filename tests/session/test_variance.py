@@ -65,7 +65,7 @@ def test_the_interval_is_no_wider_than_the_parts_make_it(
 ) -> None:
     (row,) = variance(parts, widths)
     (square, total, count), (a, b, c) = parts, widths
-    grid = [Fraction(step, 40) for step in range(-40, 41)]
+    grid = [Fraction(step, 10) for step in range(-10, 11)]
     sums = [total + b * step for step in grid]
     reached = [
         s / n - x**2 / n**2 for s in (square - a, square + a) for x in sums for n in (count + c * step for step in grid)
