@@ -21,13 +21,18 @@ LARGEST = 2**63 - 1
 
 
 def magnitudes(law: Law, count: int | None) -> list[int]:
-    """All m with a tail above 2^-62, or `count` of them, spread evenly over the tail's logarithm down to there."""
+    """All m with a tail above 2^-62, or about `count` random ones where there are more.
+
+    Those are spread evenly over the tail's logarithm.
+    """
     end = law.guess(2.0**-62)
-    if count is None:
+    if count is None or end <= count:
         return list(range(1, end))
     stream = random.Random(f"{law}")  # noqa: S311 - words of a test
-    found = {law.guess(2.0 ** -stream.uniform(1, 62)) for _ in range(3 * count)}
-    return sorted(found - {0})[:: max(1, len(found) // count)]
+    found: set[int] = set()
+    while len(found) < count:
+        found.add(max(law.guess(2.0 ** -stream.uniform(1, 62)), 1))
+    return sorted(found)
 
 
 def cut_words(law: Law, wanted: list[int]) -> tuple[NDArray[np.int64], list[Fraction]]:

@@ -123,6 +123,8 @@ def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[tuple[int, int, 
             "preserve_insertion_order": "false",
         }
         with duckdb.connect(":memory:", config=settings) as connection:
+            # In a notebook, a shell or under `python -c` it would otherwise draw a bar on the standard output.
+            connection.execute("SET enable_progress_bar = false")
             if rows is not None:
                 connection.register(_ROWS, rows)
             found: list[tuple[int, int, int, int]] = connection.execute(sql).fetchall()
