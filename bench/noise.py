@@ -1,31 +1,32 @@
-"""Draws of Gaussian noise a second, beside other libraries and two limits, in one run: `python bench/noise.py`.
+"""Draws of Gaussian noise a second, beside other libraries and two limits, in one run: `make bench-noise`.
 
-Each contestant runs in a process of its own, other libraries also in an environment of their own, made here with pip
-(their pins clash): kept in the folder of `--environments`, so that a second run finds them, or in a temporary one.
-Who cannot be installed is named with the reason. Contestants take turns, so that a busy machine slows all alike; a
-figure is the median over the turns, of draws by seconds of processor time. Slow ones draw fewer than asked for, as many
-as they can in about half a second; a rate stays a rate.
+Each contestant runs in a process of its own, on one thread, other libraries also in an environment of their own, made
+here with pip (their pins clash) and kept. Who cannot be installed is named with the reason. Contestants take turns, so
+that a busy machine slows all alike; a figure is the median over the turns, of draws by seconds of processor time. Slow
+ones draw fewer than asked for, as many as they can in about half a second; a rate stays a rate.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import venv
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
+from accounting_report import write_section
 from machine import machine
 from noise_peers import CONTESTANTS
+
+HERE = Path(__file__).parent
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
 
 SCALES = (1, 10, 1_000, 1_000_000)
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -35,11 +36,11 @@ SECONDS = 0.5
 
 OWN = ("parco", "numpy normal", "raw cipher")
 REQUIREMENTS = {
-    "opendp": ("opendp",),
-    "python-dp": ("python-dp",),
-    "diffprivlib, doubles": ("diffprivlib", "scikit-learn<1.6"),  # its forests do not import with later ones
-    "diffprivlib, integers": ("diffprivlib", "scikit-learn<1.6"),
-    "tmlt-core": ("tmlt-core",),
+    "opendp": ("opendp==0.16.0",),
+    "python-dp": ("python-dp==1.1.5",),
+    "diffprivlib, doubles": ("diffprivlib==0.6.6", "scikit-learn<1.6"),  # its forests do not import with later ones
+    "diffprivlib, integers": ("diffprivlib==0.6.6", "scikit-learn<1.6"),
+    "tmlt-core": ("tmlt-core==0.20.0",),
 }
 TARGETS = {"opendp": 60, "python-dp": 30, "tmlt-core": 500, "numpy normal": 1 / 5}
 """How many times as many draws as theirs are wanted, at scales from 10 and sizes from 100,000."""
@@ -51,7 +52,12 @@ class Contestant:
     def __init__(self, name: str, python: Path) -> None:
         script = Path(__file__).with_name("noise_peers.py")
         self._process = subprocess.Popen(
-            [python, script, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [python, script, name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=os.environ | dict.fromkeys(THREADS, "1"),
         )
         self.versions: dict[str, str] = json.loads(self._answer())
         self._rates: dict[int, float] = {}
@@ -84,38 +90,41 @@ class Contestant:
 
 
 def main() -> None:
-    """Measures and prints the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--environments", type=Path, help="folder for the other libraries' environments, kept")
-    parser.add_argument("--markdown", action="store_true", help="print the figures as a table in Markdown")
-    arguments = parser.parse_args()
-    console = Console(width=None if sys.stdout.isatty() else 200)
-    with _folder(arguments.environments) as folder:
-        contestants, missing = _contestants(folder, console)
-        figures = _measured(contestants, console)
-        for contestant in contestants.values():
-            contestant.stop()
+    """Measures, prints the table, and writes it where asked."""
+    chosen, console = _arguments(), Console(stderr=True)
+    contestants, missing = _contestants(chosen.envs, console)
+    figures = _measured(contestants, chosen, console)
+    for contestant in contestants.values():
+        contestant.stop()
     versions = {name: version for one in contestants.values() for name, version in one.versions.items()}
-    console.print(machine("parco"))
-    console.print(", ".join(f"{name} {version}" for name, version in versions.items()))
-    for name, reason in missing.items():
-        console.print(f"not measured: {name}: {reason}", markup=False)
-    if arguments.markdown:
-        _print_markdown(figures, list(contestants))
-    else:
-        console.print(_table(figures, list(contestants)))
-    for name, share in _shares(figures).items():
-        console.print(f"{name}: at least {share:.3g} times as many, {TARGETS[name]:.3g} are wanted")
+    known = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()) if name != "parco")
+    parts = [
+        f"{machine('parco')}; {known}.",
+        "Draws a second of processor time, and in brackets how many times as many parco makes; medians of "
+        f"{chosen.turns} turns.",
+        "\n".join(_lines(figures, list(contestants))),
+        *(f"Not measured: {name}: {reason}." for name, reason in missing.items()),
+        *(
+            f"Against {name}, from scale 10 and size 100,000 on: at least {share:.3g} times as many; "
+            f"{TARGETS[name]:.3g} are wanted."
+            for name, share in _shares(figures).items()
+        ),
+    ]
+    text = "\n\n".join(parts) + "\n"
+    print(text)
+    if chosen.write:
+        write_section(HERE.parent / "docs" / "bench.md", "Noise", text)
 
 
-@contextmanager
-def _folder(kept: Path | None) -> Iterator[Path]:
-    if kept is not None:
-        kept.mkdir(parents=True, exist_ok=True)
-        yield kept.resolve()
-        return
-    with tempfile.TemporaryDirectory() as name:
-        yield Path(name)
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "parco-bench"
+    parser.add_argument("--envs", type=Path, default=cache, help="where the libraries' environments are made and kept")
+    parser.add_argument("--scales", type=int, nargs="*", default=SCALES, help="of the noise, in lattice steps")
+    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="how many draws are asked for at once")
+    parser.add_argument("--turns", type=int, default=TURNS, help="of each contestant")
+    parser.add_argument("--write", action="store_true", help='write the table to docs/bench.md, under "Noise"')
+    return parser.parse_args()
 
 
 def _contestants(folder: Path, console: Console) -> tuple[dict[str, Contestant], dict[str, str]]:
@@ -132,9 +141,9 @@ def _contestants(folder: Path, console: Console) -> tuple[dict[str, Contestant],
 
 def _environment(folder: Path, requirements: tuple[str, ...], console: Console) -> Path:
     """The Python of an environment that has these packages; RuntimeError with pip's reason if there can be none."""
-    place = folder / requirements[0]
-    python, ready = place / "bin" / "python", place / "ready"
-    if not ready.exists():
+    place = folder / requirements[0].partition("==")[0]
+    python, made = place / "bin" / "python", place / "parco-bench.txt"
+    if not made.exists() or made.read_text(encoding="utf-8").splitlines() != list(requirements):
         with console.status(f"installing {requirements[0]}"):
             venv.create(place, with_pip=True, clear=True)
             command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements]
@@ -142,22 +151,22 @@ def _environment(folder: Path, requirements: tuple[str, ...], console: Console) 
         if done.returncode:
             errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
             raise RuntimeError(errors[-1] if errors else f"pip ended with {done.returncode}")
-        ready.touch()
+        made.write_text("\n".join(requirements), encoding="utf-8")
     return python
 
 
 Figures = dict[tuple[int, int], dict[str, float]]
 
 
-def _measured(contestants: dict[str, Contestant], console: Console) -> Figures:
+def _measured(contestants: dict[str, Contestant], chosen: argparse.Namespace, console: Console) -> Figures:
     """Median rates for each scale and size."""
     figures: Figures = {}
     with Progress(console=console) as progress:
-        task = progress.add_task("measuring", total=len(SCALES) * len(SIZES) * TURNS)
-        for scale in SCALES:
-            for size in SIZES:
+        task = progress.add_task("measuring", total=len(chosen.scales) * len(chosen.sizes) * chosen.turns)
+        for scale in chosen.scales:
+            for size in chosen.sizes:
                 rates: dict[str, list[float]] = {name: [] for name in contestants}
-                for _ in range(TURNS):
+                for _ in range(chosen.turns):
                     for name, contestant in contestants.items():
                         rates[name].append(contestant.rate(scale, size))
                     progress.advance(task)
@@ -168,7 +177,8 @@ def _measured(contestants: dict[str, Contestant], console: Console) -> Figures:
 def _shares(figures: Figures) -> dict[str, float]:
     """Our least advantage over each peer that has a target, where the targets apply."""
     cells = [rates for (scale, size), rates in figures.items() if scale >= 10 and size >= 100_000]
-    return {name: min(rates["parco"] / rates[name] for rates in cells) for name in TARGETS if name in cells[0]}
+    known = [name for name in TARGETS if cells and name in cells[0]]
+    return {name: min(rates["parco"] / rates[name] for rates in cells) for name in known}
 
 
 def _rows(figures: Figures, names: list[str]) -> Iterator[list[str]]:
@@ -180,18 +190,12 @@ def _cell(rate: float, ours: float, *, own: bool) -> str:
     return f"{rate:.2g}" if own else f"{rate:.2g} ({ours / rate:.2g})"
 
 
-def _table(figures: Figures, names: list[str]) -> Table:
-    table = Table("scale", "size", *names, title=f"draws a second (times as many here); medians of {TURNS}")
+def _lines(figures: Figures, names: list[str]) -> Iterator[str]:
+    """A table in Markdown."""
+    yield f"| scale | size | {' | '.join(names)} |"
+    yield "|--:" * (len(names) + 2) + "|"
     for row in _rows(figures, names):
-        table.add_row(*row)
-    return table
-
-
-def _print_markdown(figures: Figures, names: list[str]) -> None:
-    print("| scale | size |", " | ".join(names), "|")
-    print("|--:" * (len(names) + 2) + "|")
-    for row in _rows(figures, names):
-        print("|", " | ".join(row), "|")
+        yield f"| {' | '.join(row)} |"
 
 
 if __name__ == "__main__":
