@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-long check bench bench-accounting clean
+.PHONY: demo test test-long check bench bench-accounting bench-noise clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/parco demo
@@ -25,6 +25,9 @@ bench: $(VENV)/dev.stamp
 
 bench-accounting: $(VENV)/dev.stamp
 	$(BIN)/python bench/accounting.py --write
+
+bench-noise: $(VENV)/dev.stamp
+	$(BIN)/python bench/noise.py --write
 
 clean:
 	rm -rf $(VENV)

@@ -5,7 +5,7 @@ Each figure is a ratio of medians, measured turn by turn so that a busy machine 
     bounding     the bounded statement over a plain, unbounded group-by of the same rows (Parquet, in DuckDB)
     ledger       a release of an empty table, data access apart, over two bare durable SQLite commits
     repeat       a repeat over one bare durable commit
-    draw         one exact draw over one draw of numpy's (insecure, inexact) normal, if numpy is there
+    draw         one exact draw over one draw of numpy's (insecure, inexact) normal; more of that in `noise.py`
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from rich.table import Table
 from machine import machine
 from parco.contract.contract import Contract
 from parco.engines.duckdb import DuckDBEngine
-from parco.noise.bits import KernelBits
-from parco.noise.draw import draw
+from parco.noise.bits import CipherBits
 from parco.noise.laws import RoundedGaussian
+from parco.noise.vector import draw_array
 from parco.queries.query import Query
 from parco.session.session import Session
 from parco.session.signing import sign
 
 ROWS, UNITS, TURNS = 1_000_000, 100_000, 9
-DRAWS = 2_000
+DRAWS = 100_000
 
 CONTRACT = """
 format = 1
@@ -123,12 +123,12 @@ def _ledger(folder: Path) -> tuple[Job, Job, int]:
     commit = _bare_commit(folder)
 
     def ours() -> object:
-        run = engine.run
-        engine.run = lambda *_, **__: [0]  # type: ignore[method-assign]
+        run = engine.run_all
+        engine.run_all = lambda *_, **__: [[0]]  # type: ignore[method-assign]
         try:
             return session.count(cost="0.01", fresh=True)
         finally:
-            engine.run = run  # type: ignore[method-assign]
+            engine.run_all = run  # type: ignore[method-assign]
 
     return ours, lambda: (commit(), commit()), 1
 
@@ -155,12 +155,7 @@ def _draw() -> tuple[Job, Job, int]:
     import numpy as np
 
     law, generator = RoundedGaussian(Fraction(1000)), np.random.default_rng()
-
-    def ours() -> object:
-        bits = KernelBits()
-        return [draw(law, bits) for _ in range(DRAWS)]
-
-    return ours, lambda: generator.normal(0.0, 1000.0, DRAWS), DRAWS
+    return lambda: draw_array(law, DRAWS, CipherBits()), lambda: generator.normal(0.0, 1000.0, DRAWS), DRAWS
 
 
 def _time(seconds: float) -> str:

@@ -33,15 +33,17 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from parco.measure import Cost, Measure
-    from parco.queries.mean import MeanPlan
+    from parco.queries.joint import QuantilePlan, VariancePlan
     from parco.queries.plan import Plan
     from parco.queries.query import Query
     from parco.session.ask import Ask
     from parco.session.mean import MeanAnswer
+    from parco.session.quantile import QuantileAnswer, histogram_quantiles
     from parco.session.receipt import Receipt
     from parco.session.release import Answer, Release, Row
     from parco.session.session import Session
     from parco.session.signing import move_cap, revise, sign
+    from parco.session.variance import VarianceAnswer
 
 __all__ = [
     "Answer",
@@ -63,6 +65,8 @@ __all__ = [
     "NotSignedError",
     "ParcoError",
     "Plan",
+    "QuantileAnswer",
+    "QuantilePlan",
     "Query",
     "QuestionError",
     "Receipt",
@@ -72,7 +76,10 @@ __all__ = [
     "Session",
     "SharperError",
     "StorageError",
+    "VarianceAnswer",
+    "VariancePlan",
     "VerificationError",
+    "histogram_quantiles",
     "move_cap",
     "revise",
     "sign",
@@ -102,11 +109,18 @@ _HOMES = {
         "Cost",
         "Measure",
     ),
-    "parco.queries.mean": ("MeanPlan",),
+    "parco.queries.joint": (
+        "QuantilePlan",
+        "VariancePlan",
+    ),
     "parco.queries.plan": ("Plan",),
     "parco.queries.query": ("Query",),
     "parco.session.ask": ("Ask",),
     "parco.session.mean": ("MeanAnswer",),
+    "parco.session.quantile": (
+        "QuantileAnswer",
+        "histogram_quantiles",
+    ),
     "parco.session.receipt": ("Receipt",),
     "parco.session.release": (
         "Answer",
@@ -119,6 +133,7 @@ _HOMES = {
         "revise",
         "sign",
     ),
+    "parco.session.variance": ("VarianceAnswer",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from parco.contract.contract import Contract
 from parco.errors import InternalError
 from parco.noise.bits import BitSource
@@ -29,6 +32,10 @@ class TapeBits:
             raise InternalError("the tape of bits has come to its end")
         self._left -= count
         return (self._tape >> self._left) & ((1 << count) - 1)
+
+    def words(self, count: int) -> NDArray[np.int64]:
+        """The next 64 * count bits as words, read as signed."""
+        return np.array([self.bits(64) for _ in range(count)], dtype=np.uint64).view(np.int64)
 
 
 class TapeSession(Session):

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["answers_of"]
+__all__ = ["ROOT", "answers_of"]
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 120

@@ -91,6 +91,15 @@ def test_both_bounds_are_read_and_equal_bounds_are_not_zero_sensitivity(lower: s
     assert stated == Sensitivity(l1=Fraction(3 * magnitude), l2_squared=Fraction(9 * magnitude**2))
 
 
+@pytest.mark.parametrize(
+    ("lower", "upper", "square"), [("0", "100", 10000), ("-3", "7", 49), ("-7", "3", 49), ("-5", "-5", 25)]
+)
+def test_a_square_has_the_larger_of_both_bounds_squared(lower: str, upper: str, square: int) -> None:
+    contract = Contract.parse(contract_text(columns=decimal("x", lower, upper), groups=1, rows=1))
+    stated = sensitivity(Query.of(contract, "sum_squares", column="x"))
+    assert stated == Sensitivity(l1=Fraction(square), l2_squared=Fraction(square**2))
+
+
 @pytest.mark.parametrize("measure", [Measure.GDP, Measure.PURE], ids=str)
 def test_no_mechanism_is_designed_without_noise(measure: Measure) -> None:
     """The class of fault: a scale of zero, from a sensitivity of zero or of nothing."""

@@ -33,18 +33,18 @@ from tests.shop import open_shop
 root, rounds, processes, cost, killed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5]
 
 def outcome(contract, start, first):
-    runs, run, reach = [], DuckDBEngine.run, points.reach
+    runs, run, reach = [], DuckDBEngine.run_all, points.reach
 
-    def counted(self, query, *, secret):
+    def counted(self, queries, *, secret):
         runs.append(1)
-        return run(self, query, secret=secret)
+        return run(self, queries, secret=secret)
 
     def die(point):
         reach(point)
         if point == "after-reserve":
             os.kill(os.getpid(), signal.SIGKILL)
 
-    DuckDBEngine.run = counted
+    DuckDBEngine.run_all = counted
     if first:
         points.reach = die
     session = parco.Session(contract)

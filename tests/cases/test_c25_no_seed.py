@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from parco.stores.sqlite import SqliteStore
 from parco.testing import TapeSession
 from tests.shop import open_shop
 
-from .children import answers_of
+from .children import ROOT, answers_of
 
 TAPE = hashlib.shake_256(b"a tape for tests").digest(4096)
 
@@ -190,3 +192,30 @@ def test_a_tape_that_ends_stops_the_release_and_is_not_wound_back(tmp_path: Path
     with pytest.raises(parco.ForfeitedError):
         TapeSession(contract, tape=TAPE[:8]).count(by="month", cost="0.1")
     assert [row.state for row in SqliteStore.open(tmp_path / "shop.ledger").history()] == ["open", "forfeited"]
+
+
+def test_keys_of_noise_come_from_the_kernel_in_one_place_and_from_no_setting() -> None:
+    source = ROOT / "src" / "parco"
+    places = {path.relative_to(source): set(_names_in(path)) for path in source.rglob("*.py")}
+    assert [str(path) for path, names in places.items() if "urandom" in names] == ["noise/bits.py"]
+    seeded = {"random", "default_rng", "RandomState", "Philox"}
+    assert {str(path) for path, names in places.items() if seeded & names} == set()
+    settings = {"environ", "getenv", "seed"}
+    drawing = {path: names for path, names in places.items() if path.parts[0] in ("noise", "mechanisms")}
+    assert {str(path) for path, names in drawing.items() if settings & names} == set()
+    assert len(drawing) > 10
+
+
+def _names_in(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        yield from _names(node)
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    """All that a node imports, calls by name or takes from something."""
+    match node:
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            yield from (part for alias in names for part in alias.name.split("."))
+            yield from (getattr(node, "module", None) or "").split(".")
+        case ast.Attribute(attr=name) | ast.Name(id=name) | ast.arg(arg=name) | ast.keyword(arg=str(name)):
+            yield name

@@ -38,6 +38,7 @@ __all__ = [
     "normal",
     "number",
     "ranges",
+    "tallies",
 ]
 
 Number = Fraction | float
@@ -151,16 +152,32 @@ def _amount(asked: Asked, values: list[int], unit: str, cell: int, secret: bytes
         return 1
     if asked.statistic == "count":
         return min(len(values), asked.rows)
+    moved = [value - int(asked.centre / asked.lattice) for value in _kept(asked, values, unit, cell, secret)]
+    added = sum(value * value for value in moved) if asked.statistic == "sum_squares" else sum(moved)
+    if asked.row_range is None:
+        return added
+    return min(max(added, int(asked.lower / asked.lattice)), int(asked.upper / asked.lattice))
+
+
+def _kept(asked: Asked, values: list[int], unit: str, cell: int, secret: bytes) -> list[int]:
+    """The values of the rows that a unit keeps in a cell."""
     seen: Counter[int] = Counter()
     numbered = []
     for value in values:
         seen[value] += 1
         numbered.append((value, seen[value]))
     numbered.sort(key=lambda row: (_hash(secret, "rows", unit, cell, *row), *row))
-    added = sum(value - int(asked.centre / asked.lattice) for value, _ in numbered[: asked.rows])
-    if asked.row_range is None:
-        return added
-    return min(max(added, int(asked.lower / asked.lattice)), int(asked.upper / asked.lattice))
+    return [value for value, _ in numbered[: asked.rows]]
+
+
+def tallies(asked: Asked, rows: Iterable[Row], secret: bytes) -> list[dict[int, int]]:
+    """How many kept rows of each cell have each value, in lattice steps: what quantiles are drawn from."""
+    found: list[Counter[int]] = [Counter() for _ in range(asked.cells)]
+    for unit, own in _by_unit(rows).items():
+        held = _by_cell(asked, own)
+        for cell in sorted(held, key=lambda cell: (_hash(secret, "groups", unit, cell), cell))[: asked.groups]:
+            found[cell].update(_kept(asked, held[cell], unit, cell, secret))
+    return [dict(cell) for cell in found]
 
 
 def _hash(secret: bytes, purpose: str, *parts: object) -> str:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from parco.errors import RequestError
 from parco.measure import COST_UNIT, UNITS_MAX, Measure, units_ceil
 from parco.mechanisms.design import for_cost, for_error
-from parco.mechanisms.mechanism import Gaussian, Mechanism, TwoSidedGeometric
+from parco.mechanisms.mechanism import Additive, Gaussian, TwoSidedGeometric
 from parco.privacy.sensitivity import Sensitivity
 
 RENYI = Measure.renyi(Fraction(5))
-FAMILIES: dict[Measure, type[Mechanism]] = {
+FAMILIES: dict[Measure, type[Additive]] = {
     Measure.GDP: Gaussian,
     Measure.ZCDP: Gaussian,
     RENYI: Gaussian,
@@ -79,7 +79,7 @@ def test_exact_costs_have_exact_scales() -> None:
     assert third.cost_units(one, Measure.PURE) == 10**15 // 3
 
 
-def wide_enough(mechanism: Mechanism, error: Fraction) -> bool:
+def wide_enough(mechanism: Additive, error: Fraction) -> bool:
     return mechanism.half_width(CONFIDENCE) <= error
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from mpmath import exp, inf, mp, mpf, ncdf, nsum
 
-from parco.noise.laws import Law, RoundedGaussian, TwoSidedGeometric
+from parco.noise.laws import Law, RoundedGaussian, RoundedLaplace, TwoSidedGeometric
 
-KINDS: list[type[Law]] = [RoundedGaussian, TwoSidedGeometric]
+KINDS: list[type[Law]] = [RoundedGaussian, RoundedLaplace, TwoSidedGeometric]
 
 
 def number(value: Fraction) -> Any:
@@ -18,9 +18,11 @@ def number(value: Fraction) -> Any:
 
 
 def tail(kind: type[Law], scale: Fraction, magnitude: int) -> Any:
-    """P(N >= magnitude): the normal distribution function at the half-integer, or the sum of probabilities."""
+    """P(N >= magnitude): the distribution function at the half-integer, or the sum of probabilities."""
     if kind is RoundedGaussian:
         return ncdf(-(mpf(magnitude) - mpf(1) / 2) / number(scale))
+    if kind is RoundedLaplace:
+        return exp(-(mpf(magnitude) - mpf(1) / 2) / number(scale)) / 2
     ratio = exp(-1 / number(scale))
     first = (1 - ratio) / (1 + ratio) * ratio**magnitude
     return first / (1 - ratio)

@@ -1,9 +1,8 @@
-"""The certified draw: every word of twelve bits against the exact distribution, ties of words, and a fair sample."""
+"""The certified draw: every word of twelve bits against the exact distribution, and ties of words."""
 
 from __future__ import annotations
 
 import bisect
-import math
 from fractions import Fraction
 
 import pytest
@@ -13,27 +12,16 @@ from mpmath import mp
 
 from parco.errors import InternalError
 from parco.noise import draw as drawing
-from parco.noise.bits import KernelBits
-from parco.noise.draw import draw, magnitude_at
+from parco.noise.bits import CipherBits
+from parco.noise.draw import draw, draw_from, magnitude_at
 from parco.noise.laws import Law, RoundedGaussian, TwoSidedGeometric
-from tests.noise import oracle
+from tests.noise import oracle, tapes
+from tests.noise.tapes import Script
 
 WORD = 12
-# The bits after the first twelve; any will do, and these have no pattern: the first 52 of the fraction of pi.
-REST = 0x243F6A8885A30
+REST = tapes.REST >> WORD
+"""The bits after the first twelve."""
 SCALES = [Fraction(3, 10), Fraction(1), Fraction(8), Fraction(127, 8)]
-
-
-class Script:
-    """A source that gives scripted words and counts them; it raises when they are used up."""
-
-    def __init__(self, *words: int) -> None:
-        self.words = list(words)
-        self.asked: list[int] = []
-
-    def bits(self, count: int) -> int:
-        self.asked.append(count)
-        return self.words.pop(0)
 
 
 def at_word(law: Law, word: int) -> int:
@@ -70,7 +58,7 @@ def test_a_scale_off_by_one_per_cent_is_caught(kind: type[Law], factor: Fraction
 @pytest.mark.parametrize("kind", oracle.KINDS)
 @pytest.mark.parametrize("scale", [Fraction(1, 10**6), Fraction(8), Fraction(10**9), Fraction(10**12)])
 def test_draws_are_monotone_and_symmetric_in_the_word(kind: type[Law], scale: Fraction) -> None:
-    law, size = kind(scale), 64 if scale <= 10**6 else 128
+    law, size = kind(scale), 64
     words = sorted({(1 << size) // 997 * i + 12345 for i in range(997)} | {1, 2, 3, (1 << size) - 3, (1 << size) - 2})
     # A word of the far tail may lie on a cut point: it goes on with `rest`, its mirror image with the mirrored one.
     rest = [REST] * 4
@@ -108,11 +96,11 @@ def test_the_ends_of_the_unit_interval_take_more_bits() -> None:
     assert (low.asked, high.asked) == ([64, 64], [64, 64])
 
 
-def test_large_scales_begin_with_128_bits() -> None:
-    for scale, size in ((10**6, 64), (10**6 + 1, 128)):
-        script = Script(3 << (size - 3))
-        draw(TwoSidedGeometric(Fraction(scale)), script)
-        assert script.asked == [size]
+@pytest.mark.parametrize("scale", [1, 10**6, 10**12])
+def test_a_draw_begins_with_64_bits_at_every_scale(scale: int) -> None:
+    script = Script(3 << 61 | REST)
+    draw(TwoSidedGeometric(Fraction(scale)), script)
+    assert script.asked == [64]
 
 
 @pytest.mark.parametrize("kind", oracle.KINDS)
@@ -128,52 +116,27 @@ def test_a_bad_guess_changes_nothing(kind: type[Law], monkeypatch: pytest.Monkey
 def test_what_cannot_be_decided_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "_PRECISION_MAX", 32)
     with pytest.raises(InternalError):
-        draw(RoundedGaussian(Fraction(8)), KernelBits())
+        draw(RoundedGaussian(Fraction(8)), CipherBits())
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     kind=st.sampled_from(oracle.KINDS),
-    scale=st.fractions(Fraction(1, 100), Fraction(10**10), max_denominator=10**6),
-    word=st.integers(0, 2**128 - 1),
+    scale=st.fractions(Fraction(1, 100), Fraction(10**13), max_denominator=10**6),
+    words=st.lists(st.integers(0, 2**64 - 1), min_size=3, max_size=3),
 )
-def test_any_draw_is_the_quantile(kind: type[Law], scale: Fraction, word: int) -> None:
-    size = 64 if scale <= 10**6 else 128
-    script = Script(word >> (128 - size), *([REST] * 3))
-    drawn = draw(kind(scale), script)
-    begin = word >> (128 - size)
+def test_any_draw_is_the_quantile(kind: type[Law], scale: Fraction, words: list[int]) -> None:
+    behind = [*words[1:], tapes.REST]
+    drawn, size = draw(kind(scale), Script(words[0], *behind)), 64 * len(words)
+    assert drawn == draw_from(kind(scale), words[0], Script(*behind))
+    begin = words[0] << 128 | words[1] << 64 | words[2]
     half = begin >> (size - 1)
     distance = (1 << size) - 1 - begin if half else begin
     assert drawn == 0 or (drawn > 0) == bool(half)
-    with mp.workdps(60):
+    with mp.workdps(90):
         if drawn:
-            assert oracle.tail(kind, scale, abs(drawn)) > Fraction(distance, 1 << size)
-        assert oracle.tail(kind, scale, abs(drawn) + 1) < Fraction(distance + 1, 1 << size)
-
-
-@pytest.mark.parametrize("kind", oracle.KINDS)
-def test_a_sample_of_the_kernels_bits_follows_the_law(kind: type[Law]) -> None:
-    # Chi-square over the cells -2..2 and the two rests: 6 degrees of freedom, level 1e-6 is 38.26. At 20,000 draws a
-    # scale off by 10 % gives a statistic above 100 (one per cent is caught on the words, above).
-    number, scale = 20_000, Fraction(3, 2)
-    bits, counts = KernelBits(), dict.fromkeys(range(-3, 4), 0)
-    for _ in range(number):
-        counts[max(-3, min(3, draw(kind(scale), bits)))] += 1
-    assert chi_square(counts, kind, scale) < 38.26
-    assert chi_square(counts, kind, scale * Fraction(9, 10)) > 38.26
-
-
-def chi_square(counts: dict[int, int], kind: type[Law], scale: Fraction) -> float:
-    """Pearson's statistic of clamped counts against the oracle."""
-    number, total = sum(counts.values()), 0.0
-    for value, count in counts.items():
-        magnitude = abs(value)
-        here = float(oracle.tail(kind, scale, magnitude)) if magnitude else 1 - 2 * float(oracle.tail(kind, scale, 1))
-        if 0 < magnitude < 3:
-            here -= float(oracle.tail(kind, scale, magnitude + 1))
-        total += (count - number * here) ** 2 / (number * here)
-    assert not math.isnan(total)
-    return total
+            assert oracle.tail(kind, scale, abs(drawn)) > oracle.number(Fraction(distance, 1 << size))
+        assert oracle.tail(kind, scale, abs(drawn) + 1) < oracle.number(Fraction(distance + 1, 1 << size))
 
 
 def test_the_magnitude_at_a_tail_is_unique() -> None:

@@ -12,6 +12,7 @@ import pytest
 from parco.contract.contract import Contract
 from parco.errors import QuestionError, RequestError
 from parco.measure import Measure
+from parco.mechanisms.mechanism import Additive
 from parco.queries.plan import CONFIDENCE, Plan, Spend
 from parco.queries.query import Query
 from tests.contract.document import parse
@@ -86,6 +87,7 @@ def test_an_error_is_reached(
 ) -> None:
     made = plan(contract(measure), asked, error=error, confidence=confidence)
     assert made.half_width <= Fraction(error)
+    assert isinstance(made.mechanism, Additive)
     assert made.half_width == made.mechanism.half_width(Fraction(confidence))
     assert made.confidence == Fraction(confidence)
     assert made.cost.units == ceil(charge(made, measure) / UNIT) > 0

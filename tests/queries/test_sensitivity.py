@@ -49,7 +49,14 @@ def units(
     amounts = set()
     for size in range(1, rows + 1):
         for kept in itertools.combinations_with_replacement(values, size):
-            amounts.add({"count": Fraction(size), "count_units": Fraction(1), "sum": sum(kept, Fraction(0))}[statistic])
+            amounts.add(
+                {
+                    "count": Fraction(size),
+                    "count_units": Fraction(1),
+                    "sum": sum(kept, Fraction(0)),
+                    "sum_squares": sum((x**2 for x in kept), Fraction(0)),
+                }[statistic]
+            )
     if ends:
         amounts = {min(amounts), max(amounts)}
     for used in range(min(groups, cells) + 1):
@@ -91,6 +98,32 @@ def test_counts(by: tuple[str, ...], groups: int, rows: int) -> None:
 def test_sums(by: tuple[str, ...], groups: int, rows: int, bounds: tuple[str, str]) -> None:
     agreed = contract(groups=groups, rows=rows, bounds=bounds)
     check(Query.of(agreed, "sum", column="cost", by=by), lattice_values(*bounds, "0.5"))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("bounds", BOUNDS[1:], ids=str)
+@pytest.mark.parametrize("centred", [False, True])
+def test_squares(groups: int, rows: int, bounds: tuple[str, str], *, centred: bool) -> None:
+    agreed = contract(groups=groups, rows=rows, bounds=bounds)
+    if centred and bounds[0] == bounds[1]:
+        return
+    query = Query.of(agreed, "sum_squares", column="cost", by=("ward",), centred=centred)
+    check(query, [value - query.centre for value in lattice_values(*bounds, "0.5")])
+
+
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+@pytest.mark.parametrize(("groups", "choices"), [(1, (1, 2)), (2, (2, 2)), (9, (2, 2))])
+@pytest.mark.parametrize("share", ["0", "1/3", "1/2", "1"])
+def test_a_quantile_moves_the_scores_of_the_groups_a_unit_can_reach(
+    neighbours: str, groups: int, choices: tuple[int, int], share: str
+) -> None:
+    agreed, at = contract(groups=groups, rows=3, neighbours=neighbours), Fraction(share)
+    query = Query.of(agreed, "quantile", column="cost", by=("ward",), at=at)
+    assert query.cells == 2
+    each = 3 * max(at, 1 - at) if neighbours == "add-or-remove" else Fraction(3)
+    number = choices[neighbours == "replace"]
+    assert sensitivity(query) == Sensitivity(l1=number * each, l2_squared=number * each**2)
 
 
 @pytest.mark.parametrize("by", [(), ("ward",), ("age",)])

@@ -10,7 +10,7 @@ from mpmath import mp
 from scipy.stats import chi2
 
 from parco.mechanisms.mechanism import Gaussian
-from parco.noise.bits import KernelBits
+from parco.noise.bits import CipherBits
 from parco.noise.laws import RoundedGaussian
 from parco.reports import example
 from parco.reports.example import Average, averages, bounds
@@ -63,7 +63,7 @@ def fits(means: list[Fraction], variance: float) -> bool:
 @pytest.fixture(scope="module")
 def noise() -> list[int]:
     """What the exact mechanism adds to zero at scale 8 on the lattice of whole numbers."""
-    return Gaussian(SCALE, Fraction(1)).draw([0] * DRAWS, KernelBits())
+    return Gaussian(SCALE, Fraction(1)).draw([0] * DRAWS, CipherBits())
 
 
 def means(noise: list[int], answers: int) -> list[Fraction]:

@@ -11,8 +11,8 @@ import pytest
 import parco
 from parco.measure import Measure
 from parco.mechanisms import design
-from parco.mechanisms.mechanism import Mechanism
-from parco.noise.bits import KernelBits
+from parco.mechanisms.mechanism import Additive
+from parco.noise.bits import CipherBits
 from parco.queries.query import Query
 from parco.queries.sensitivity import sensitivity
 from parco.session.mean import MeanAnswer, MeanRow
@@ -204,9 +204,9 @@ def test_an_empty_group_has_the_declared_form(tmp_path: Path) -> None:
         assert str(release).splitlines()[2].split() == ["shop", "0", "100"]
 
 
-def noisy(mechanism: Mechanism, exact: list[int], step: Fraction) -> Answer:
+def noisy(mechanism: Additive, exact: list[int], step: Fraction) -> Answer:
     finer = int(step / mechanism.lattice)
-    drawn = mechanism.draw([value * finer for value in exact], KernelBits())
+    drawn = mechanism.draw([value * finer for value in exact], CipherBits())
     level = (1 + LEVEL) / 2
     labels = tuple(() for _ in exact)
     return Answer((), labels, tuple(drawn), mechanism.lattice, mechanism.half_width(level), level)

@@ -114,7 +114,7 @@ def test_an_undeclared_part_is_refused_before_any_charge(session: parco.Session,
 def test_a_failure_forfeits_on_every_part(session: parco.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     from parco.engines.duckdb import DuckDBEngine
 
-    monkeypatch.setattr(DuckDBEngine, "run", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(DuckDBEngine, "run_all", lambda *_, **__: 1 / 0)
     with pytest.raises(parco.ForfeitedError):
         session.count(cost="0.1")
     assert left(session) == {"fit": "9/10", "validation": "9/10"}

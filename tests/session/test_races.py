@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import parco
-from parco.engines.duckdb import DuckDBEngine
+from parco.engines.duckdb import DuckDBEngine, Found
 from parco.queries.query import Query
 from parco.session.session import Session
 from parco.stores.sqlite import SqliteStore
@@ -74,16 +75,16 @@ def test_one_question_asked_by_many_at_once_is_read_and_charged_once(
 ) -> None:
     contract = open_shop(tmp_path)
     runs, values = [], []
-    original = DuckDBEngine.run
+    original = DuckDBEngine.run_all
 
-    def counted(engine: DuckDBEngine, query: Query, *, secret: bytes) -> list[int]:
+    def counted(engine: DuckDBEngine, queries: Sequence[Query], *, secret: bytes) -> list[Found]:
         runs.append(1)
-        return original(engine, query, secret=secret)
+        return original(engine, queries, secret=secret)
 
     def ask() -> None:
         values.append(Session(contract).sum("dollars", by="month", cost="0.5").value)
 
-    monkeypatch.setattr(DuckDBEngine, "run", counted)
+    monkeypatch.setattr(DuckDBEngine, "run_all", counted)
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
         thread.start()

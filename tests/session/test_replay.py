@@ -15,7 +15,7 @@ import pytest
 
 import parco
 from parco import Ask
-from parco.engines.duckdb import DuckDBEngine
+from parco.engines.duckdb import DuckDBEngine, Found
 from parco.queries.query import Query
 from parco.queries.sensitivity import sensitivity
 from parco.stores.sqlite import SqliteStore
@@ -153,7 +153,7 @@ def queries(agreed: parco.Contract, ask: Ask) -> list[Query]:
     ]
 
 
-def exact(data: Path, asked: list[Query]) -> list[list[int]]:
+def exact(data: Path, asked: list[Query]) -> list[Found]:
     """The integers before noise."""
     engine = DuckDBEngine(data)
     engine.check(asked[0].contract, [name for query in asked for name in query.names])

@@ -221,7 +221,7 @@ def test_a_failure_after_the_charge_is_a_forfeit_with_a_constant_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Session(open_shop(tmp_path)) as session:
-        monkeypatch.setattr(DuckDBEngine, "run", _fail)
+        monkeypatch.setattr(DuckDBEngine, "run_all", _fail)
         with pytest.raises(parco.ForfeitedError) as failed:
             session.count(cost="0.1")
         error = failed.value
@@ -242,7 +242,7 @@ def test_an_interrupt_after_the_charge_is_a_forfeit_and_still_an_interrupt(
         raise KeyboardInterrupt
 
     with Session(open_shop(tmp_path)) as session:
-        monkeypatch.setattr(DuckDBEngine, "run", interrupt)
+        monkeypatch.setattr(DuckDBEngine, "run_all", interrupt)
         with pytest.raises(KeyboardInterrupt):
             session.count(cost="0.1")
         assert [row.state for row in session.history()] == ["open", "forfeited"]

@@ -17,7 +17,7 @@ from parco.cli import accounting, show
 from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
 from parco.errors import InternalError, ParcoError, QuestionError
-from parco.session.questions import How, Questions
+from parco.session.questions import JOINT, How, Questions
 from parco.session.session import Session
 
 __all__ = ["app", "run"]
@@ -32,6 +32,10 @@ app = typer.Typer(
 
 R = TypeVar("R")
 M = TypeVar("M")
+V = TypeVar("V")
+Q = TypeVar("Q")
+
+_STATISTICS = "count, count_units, sum, sum_squares, count_distinct, histogram, mean, variance or quantile."
 
 _OUT = Console(highlight=False, emoji=False)
 
@@ -166,14 +170,16 @@ def cap(contract: ContractPath, reason: ReasonOption, ledger: LedgerOption = Non
 
 `parco release contract.toml mean dollars --by channel`
 
+`parco release contract.toml quantile dollars --at 0.25 --at 0.5 --at 0.75 --by month`
+
+`parco release contract.toml histogram month`
+
 `parco release contract.toml --ask questions.toml`
 """,
 )
 def release(  # noqa: PLR0913 - each option of the command is a parameter
     contract: ContractPath,
-    statistic: Annotated[
-        str | None, typer.Argument(help="count, count_units, sum, count_distinct or mean.", show_default=False)
-    ] = None,
+    statistic: Annotated[str | None, typer.Argument(help=_STATISTICS, show_default=False)] = None,
     *,
     column: Annotated[str | None, typer.Argument(help="The column it is about.", show_default=False)] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="A grouping; repeat for several.")] = None,
@@ -182,6 +188,7 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
     error: Annotated[str | None, typer.Option("--error", help="The half-width each interval must reach.")] = None,
     confidence: Annotated[str | None, typer.Option("--confidence", help="Of the intervals [default: 0.95].")] = None,
     split: Annotated[str | None, typer.Option("--split", help="A mean's: the sum's share [default: 1/2].")] = None,
+    at: Annotated[list[str] | None, typer.Option("--at", help="A quantile's: such as 0.5; repeat for several.")] = None,
     data: Annotated[Path | None, typer.Option("--data", help="[default: the contract's source]")] = None,
     ledger: LedgerOption = None,
     data_version: Annotated[str | None, typer.Option("--version", help="Your label for the state of the data.")] = None,
@@ -214,16 +221,16 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
             "period": period or None,
         }
         if ask is not None:
-            if any((statistic, column, by, where, cost, error, confidence, split, key, fresh)):
+            if any((statistic, column, by, where, cost, error, confidence, split, at, key, fresh)):
                 raise QuestionError("with --ask, the questions and their options stand in the file")
             _release_all(session, ask, dry_run=dry_run, as_json=as_json)
             return
         if statistic is None:
             raise QuestionError("name a statistic, such as count, or several questions with --ask FILE")
         if dry_run:
-            plan = _asked(session.plan, statistic, column, split, asked)
+            plan = _asked(session.plan, statistic, column, split=split, at=at, how=asked)
         else:
-            released = _asked(session, statistic, column, split, asked)
+            released = _asked(session, statistic, column, split=split, at=at, how=asked)
     if dry_run:
         _print_json(plan.record()) if as_json else _OUT.print(show.plain_lines(str(plan)))
     elif as_json:
@@ -350,15 +357,29 @@ def _release_all(session: Session, path: Path, *, dry_run: bool, as_json: bool) 
         show.show_release(_OUT, released)
 
 
-def _asked(questions: Questions[R, M], statistic: str, column: str | None, split: str | None, asked: How) -> R | M:
+def _asked(
+    questions: Questions[R, M, V, Q],
+    statistic: str,
+    column: str | None,
+    *,
+    split: str | None,
+    at: list[str] | None,
+    how: How,
+) -> R | M | V | Q:
     """A question named by text, to a session or to its planner."""
-    if statistic == "mean":
-        if column is None:
-            raise QuestionError("mean needs the name of a column")
-        return questions.mean(column, split=split, **asked)
-    if split is not None:
+    if split is not None and statistic != "mean":
         raise QuestionError("only a mean has two parts: leave out --split")
-    return questions.ask(statistic, column, **asked)
+    if at and statistic != "quantile":
+        raise QuestionError("only a quantile is asked at shares of the rows: leave out --at")
+    if statistic not in JOINT:
+        return questions.ask(statistic, column, **how)
+    if column is None:
+        raise QuestionError(f"{statistic} needs the name of a column")
+    if statistic == "quantile":
+        if not at:
+            raise QuestionError("name the shares of the rows at which quantiles are asked, such as --at 0.5")
+        return questions.quantile(column, at=at, **how)
+    return questions.mean(column, split=split, **how) if statistic == "mean" else questions.variance(column, **how)
 
 
 def _print_json(record: object) -> None:

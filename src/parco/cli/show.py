@@ -22,8 +22,10 @@ from parco.privacy.claim import Claim
 from parco.queries import consequences
 from parco.queries.filters import words
 from parco.session.mean import MeanAnswer
+from parco.session.quantile import QuantileAnswer
 from parco.session.receipt import account_claims
 from parco.session.release import Answer, Cells, Release
+from parco.session.variance import VarianceAnswer
 
 if TYPE_CHECKING:
     from parco.stores.records import AccountRow, HistoryRow
@@ -106,12 +108,14 @@ def bars(answer: Answer) -> Table:
     return table
 
 
-def show_release(console: Console, release: Release[Answer] | Release[MeanAnswer]) -> None:
+def show_release(
+    console: Console,
+    release: Release[Answer] | Release[MeanAnswer] | Release[VarianceAnswer] | Release[QuantileAnswer],
+) -> None:
     """The answer, what its interval covers, its receipt, and where to read what may be claimed."""
     console.print(plain(release.receipt.question))
     console.print(answer_table(release.value))
-    level = f"{float(release.value.confidence):.6g}"
-    console.print(f"Each interval covers the exact value, after bounding, with probability {level} or more.")
+    console.print(release.value.promise)
     console.print(plain(f"Bounding: {release.receipt.limits}."))
     console.print(plain_lines(str(release.receipt)))
     if release.repeat:
@@ -344,6 +348,8 @@ def _what(record: dict[str, object]) -> str:
     column = f" {question['column']['name']}" if question["column"] else ""
     if "centre" in question:
         column += f" - {question['centre']}"
+    if "at" in question:
+        column += f" at {question['at']}"
     if "where" in question:
         column += f" where {words(question['where']['condition'])}"
     by = ", ".join(group["name"] for group in question["by"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlglot import exp
 
@@ -18,12 +18,16 @@ from parco.engines.source import Kind, Source, check, used_columns
 from parco.engines.sql import StoredColumn, statements
 from parco.engines.tree import text_list
 from parco.errors import DataError
-from parco.queries.query import Query
+from parco.queries.quantile import Tally
+from parco.queries.query import Query, Statistic
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DuckDBEngine"]
+__all__ = ["DuckDBEngine", "Found", "sums", "tallies"]
+
+Found = list[int] | list[Tally]
+"""The exact cells of a question: integers, or tallies where it is a quantile."""
 
 # A line longer than this is dropped like any other that does not parse.
 _LINE_BYTES_MAX = 16_000_000
@@ -49,25 +53,31 @@ class DuckDBEngine:
             _check_zone(str(zone))
 
     def run(self, query: Query, *, secret: bytes) -> list[int]:
-        """The exact statistic of each cell, in lattice steps and in the order of `Query.labels`.
+        """The exact statistic of each cell, in lattice steps and in the order of `Query.labels`; no quantile.
 
         Whatever the engine raises comes out as it is and may hold private values: the caller must swallow it.
         """
-        return self._run([query], secret=secret)[0]
+        return sums(self.run_all([query], secret=secret)[0])
 
-    def run_all(self, queries: Sequence[Query], *, secret: bytes) -> list[list[int]]:
-        """The same for several questions in one statement.
+    def run_all(self, queries: Sequence[Query], *, secret: bytes) -> list[Found]:
+        """The same for several questions in one statement, and tallies for quantiles.
 
-        It reads a Parquet file once, a CSV file once for all questions on the same columns.
+        It reads a Parquet file once, a CSV file once for all questions on the same columns. What several questions
+        have in common before the draw is computed once.
         """
-        return self._run(queries, secret=secret) if len(queries) > 1 else [self.run(queries[0], secret=secret)]
+        wanted, exact = [query.exact for query in queries], list[Query]()
+        for query in wanted:
+            if query not in exact:
+                exact.append(query)
+        found = self._run(exact, secret=secret)
+        return [found[exact.index(query)] for query in wanted]
 
-    def _run(self, queries: Sequence[Query], *, secret: bytes) -> list[list[int]]:
+    def _run(self, queries: Sequence[Query], *, secret: bytes) -> list[Found]:
         contract = queries[0].contract
         names = [_stored_names(query) for query in queries]
         used = tuple(dict.fromkeys(name for own in names for name in own[1:]))
         seen = self._source or read_data(self._data, contract, used)
-        cells = [[0] * query.cells for query in queries]
+        found = [_empty(query) for query in queries]
         with readable(seen) as source:
             positions = {name: _position(source, name) for own in names for name in own}
             columns = [{name: _column(source, positions[name]) for name in own} for own in names]
@@ -75,12 +85,33 @@ class DuckDBEngine:
             apart = source.format == "csv"
             tree = statements(queries, columns, relation=_relation(source), secret=secret, apart=apart)
             rows = None if apart else record_batches(source, sorted(set(positions.values())))
-            for question, cell, total in _fetch(tree.sql(dialect="duckdb"), rows):
-                cells[int(question)][int(cell)] = int(total)
-        return cells
+            for question, cell, value, total in _fetch(tree.sql(dialect="duckdb"), rows):
+                cells = found[int(question)]
+                if queries[int(question)].statistic is Statistic.QUANTILE:
+                    tallies(cells)[int(cell)][int(value)] = int(total)
+                else:
+                    sums(cells)[int(cell)] = int(total)
+        return found
 
 
-def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[tuple[int, int, int]]:
+def _empty(query: Query) -> Found:
+    """The cells of a question before any row was found."""
+    if query.statistic is Statistic.QUANTILE:
+        return [dict[int, int]() for _ in range(query.cells)]
+    return [0] * query.cells
+
+
+def sums(found: Found) -> list[int]:
+    """What was found for a question that is no quantile."""
+    return cast("list[int]", found)
+
+
+def tallies(found: Found) -> list[Tally]:
+    """What was found for a quantile."""
+    return cast("list[Tally]", found)
+
+
+def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[tuple[int, int, int, int]]:
     import duckdb
 
     # What does not fit the memory is spilled: into a folder only we can read, gone afterwards, and not into ./.tmp.
@@ -92,9 +123,11 @@ def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[tuple[int, int, 
             "preserve_insertion_order": "false",
         }
         with duckdb.connect(":memory:", config=settings) as connection:
+            # In a notebook, a shell or under `python -c` it would otherwise draw a bar on the standard output.
+            connection.execute("SET enable_progress_bar = false")
             if rows is not None:
                 connection.register(_ROWS, rows)
-            found: list[tuple[int, int, int]] = connection.execute(sql).fetchall()
+            found: list[tuple[int, int, int, int]] = connection.execute(sql).fetchall()
             return found
 
 

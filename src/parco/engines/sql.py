@@ -1,11 +1,11 @@
 """A plan as one SQL statement: a sqlglot tree that bounds each unit before anything is aggregated.
 
     source_rows   unit, cell, value     declared keys only; values clamped and on the lattice, as integers
-    kept_rows     at most R rows of a unit in a cell       (sums only: a count need not choose)
+    kept_rows     at most R rows of a unit in a cell       (sums and quantiles only: a count need not choose)
     kept_values   at most R values of a unit in a cell     (count_distinct only, before values are made distinct)
     unit_cells    unit, cell, amount    what the unit puts into the cell
     kept_cells    at most K cells of a unit
-    result        cell, sum of amounts
+    result        cell, sum of amounts                     (quantile: cell, value, its rows)
 
 A question on a part of the units, or on a unit in one period, is so from `source_rows` on (`parts.py`, `periods.py`).
 Which rows and cells a unit keeps depends on its own rows and on the data set's secret: the order is that of a keyed
@@ -51,15 +51,22 @@ _KEPT = "place - 1 < :limit"
 def statement(query: Query, columns: dict[str, StoredColumn], *, relation: exp.Expression, secret: bytes) -> exp.Select:
     """For every question, returns the statement whose rows are (cell, exact integer in lattice steps).
 
+    Of a quantile they are (cell, value in lattice steps, how many of its rows are kept), a value without rows absent.
     `columns` maps the unit and each stored column the question uses; `relation` is what FROM names. A cell without
     rows is absent from the result: the caller, who knows the declared keys, puts its zero.
     """
     tables = {"source_rows": _source_rows(query, columns, relation, secret=secret)}
+    if query.statistic is Statistic.QUANTILE:
+        kept = _cells_of_values(query, secret, table="kept_rows")
+        tables |= {"kept_rows": _kept_rows(query, secret), "kept_cells": kept}
+        result = exp.select("cell", "value", "COUNT(*) AS total").from_("kept_cells").group_by("cell", "value")
+        return _with_tables(result, tables)
     if query.statistic is Statistic.COUNT_DISTINCT:
-        tables |= {"kept_values": _kept_values(query, secret), "kept_cells": _cells_of_values(query, secret)}
+        kept = _cells_of_values(query, secret, table="kept_values")
+        tables |= {"kept_values": _kept_values(query, secret), "kept_cells": kept}
         result = exp.select("cell", "COUNT(DISTINCT value) AS total").from_("kept_cells").group_by("cell")
         return _with_tables(result, tables)
-    if query.statistic is Statistic.SUM:
+    if query.statistic in (Statistic.SUM, Statistic.SUM_SQUARES):
         tables["kept_rows"] = _kept_rows(query, secret)
     tables["unit_cells"] = _unit_cells(query)
     tables["kept_cells"] = _kept_cells(query, secret)
@@ -75,8 +82,9 @@ def statements(
     secret: bytes,
     apart: bool,
 ) -> exp.Expression:
-    """For every list of questions, returns one statement whose rows are (place in the list, cell, exact integer).
+    """For every list of questions, returns one statement of rows (place in the list, cell, value, exact integer).
 
+    The value is a quantile's, in lattice steps, and 0 elsewhere.
     `columns` holds the stored columns of each question. Questions share one table of those they use, so that the file
     is read once; or, if `apart`, only questions on the same columns do, for a file whose rows a reader may drop for
     what stands in a column it was asked for: then no answer depends on what else is asked.
@@ -91,7 +99,8 @@ def statements(
         table = exp.to_table(tables[names]) if names in tables else relation.copy()
         answer = statement(query, own, relation=table, secret=secret).subquery("answer", copy=False)
         question = exp.alias_(_number(place), "question")
-        parts.append(exp.select(question, "cell", "total").from_(answer, copy=False))
+        value = "value" if query.statistic is Statistic.QUANTILE else "0 AS value"
+        parts.append(exp.select(question, "cell", value, "total").from_(answer, copy=False))
     result = parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False, copy=False)
     for names, name in tables.items():
         sharing = [own for own, theirs in zip(columns, used, strict=True) if theirs == names]
@@ -238,29 +247,39 @@ def _kept_values(query: Query, secret: bytes) -> exp.Select:
     return exp.select("unit", "cell", "value").from_(ranked).where(_template(_KEPT, limit=_number(query.values)))
 
 
-def _cells_of_values(query: Query, secret: bytes) -> exp.Select:
-    """The kept values in at most K cells of a unit, those that any other question would keep."""
+def _cells_of_values(query: Query, secret: bytes, *, table: str) -> exp.Select:
+    """The values kept in `table`, in at most K cells of a unit, those that any other question would keep."""
     if query.groups == query.cells:
-        return exp.select("cell", "value").from_("kept_values")
+        return exp.select("cell", "value").from_(table)
     order = _template(_CELL_PLACE, key=_subkey(secret, "groups"))
-    ranked = exp.select("cell", "value", exp.alias_(order, "place")).from_("kept_values").subquery("ordered")
+    ranked = exp.select("cell", "value", exp.alias_(order, "place")).from_(table).subquery("ordered")
     return exp.select("cell", "value").from_(ranked).where(_template(_KEPT, limit=_number(query.groups)))
 
 
 def _unit_cells(query: Query) -> exp.Select:
     """What each unit puts into each cell: its sum, its rows up to R, or one."""
     match query.statistic:
-        case Statistic.SUM:
-            numeric = query.contract.numeric(query.column or "")
-            amount, table = values.total(numeric, centre=int(query.centre / query.step)), "kept_rows"
+        case Statistic.SUM | Statistic.SUM_SQUARES:
+            amount, table = _added(query), "kept_rows"
         case Statistic.COUNT:
             rows = _number(query.contract.unit.rows)
             amount, table = _template("CAST(LEAST(COUNT(*), :rows) AS DECIMAL(38, 0))", rows=rows), "source_rows"
         case Statistic.COUNT_UNITS:
             amount, table = _template("CAST(1 AS DECIMAL(38, 0))"), "source_rows"
-        case Statistic.COUNT_DISTINCT:
-            raise AssertionError("distinct values do not add up over units")
+        case Statistic.COUNT_DISTINCT | Statistic.QUANTILE:
+            raise AssertionError(f"a {query.statistic} does not add up over units")
     return exp.select("unit", "cell", exp.alias_(amount, "amount")).from_(table).group_by("unit", "cell")
+
+
+def _added(query: Query) -> exp.Expression:
+    """What a unit's kept rows add up to in a cell."""
+    numeric = query.contract.numeric(query.column or "")
+    if numeric is None:
+        raise AssertionError("a sum was planned over a column without bounds")
+    centre = int(query.centre / numeric.lattice)
+    if query.statistic is Statistic.SUM_SQUARES:
+        return values.total_of_squares(centre=centre)
+    return values.total(numeric, centre=centre)
 
 
 def _kept_cells(query: Query, secret: bytes) -> exp.Select:

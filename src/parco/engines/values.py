@@ -16,7 +16,7 @@ from parco.contract.rules import BLANK_CHARACTERS, normal_text
 from parco.engines.source import Kind
 from parco.engines.tree import PLACES, StoredColumn, decimal, literal, number, template, text_list
 
-__all__ = ["READ", "compared", "key", "read_text", "ruled", "steps", "total", "unit", "whole"]
+__all__ = ["READ", "compared", "key", "read_text", "ruled", "steps", "total", "total_of_squares", "unit", "whole"]
 
 Constant = Callable[[Fraction], exp.Expression]
 
@@ -114,6 +114,12 @@ def total(declared: NumericColumn | None, *, centre: int = 0) -> exp.Expression:
         return added
     low, high = (number(int(bound / declared.lattice)) for bound in (declared.lower, declared.upper))
     return template("CAST(LEAST(GREATEST(:added, :low), :high) AS DECIMAL(38, 0))", added=added, low=low, high=high)
+
+
+def total_of_squares(*, centre: int) -> exp.Expression:
+    """The sum of the squares of a unit's kept rows in a cell, in squared steps; a question has at most 10^27."""
+    distance = "CAST(value - CAST(:centre AS BIGINT) AS HUGEINT)"
+    return template(f"CAST(SUM({distance} * {distance}) AS DECIMAL(38, 0))", centre=number(centre))
 
 
 def read_text(column: StoredColumn) -> exp.Expression:

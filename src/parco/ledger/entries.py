@@ -45,7 +45,7 @@ __all__ = [
 
 FORMAT = 1
 
-KINDS = ("gaussian", "two-sided-geometric")
+KINDS = ("gaussian", "two-sided-geometric", "exponential")
 
 # All four currencies of format 1; the state machine knows that `renyi` and no other has an order.
 MEASURES = ("pure", "zcdp", "gdp", "renyi")

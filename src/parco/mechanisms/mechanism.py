@@ -1,34 +1,32 @@
-"""Mechanisms: additive noise on a lattice, with its cost, its interval and its record."""
+"""Mechanisms: noise added on a lattice, or a choice among candidates, with cost, accuracy and record."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from parco.errors import RequestError, VerificationError
-from parco.measure import Measure, units_ceil
-from parco.noise import intervals, laws
+from parco.balls import ball, precision, upper
+from parco.errors import InternalError, RequestError, VerificationError
+from parco.measure import Measure, significant_text, units_ceil
+from parco.noise import choice, intervals, laws
 from parco.noise.bits import BitSource
-from parco.noise.draw import draw
-from parco.privacy import gaussian, geometric, pure
+from parco.privacy import exponential, gaussian, geometric, pure
 from parco.privacy.sensitivity import Sensitivity
 
-__all__ = ["Gaussian", "Mechanism", "TwoSidedGeometric", "mechanism_of"]
+__all__ = ["Additive", "Exponential", "Gaussian", "Mechanism", "TwoSidedGeometric", "mechanism_of"]
 
-_PROGRESS_EVERY = 256
+_BITS, _DIGITS = 128, 15
 
 
 @dataclass(frozen=True)
 class Mechanism(ABC):
-    """For every statistic on the lattice, adds independent noise of one law to each cell, or raises RequestError.
+    """For every positive `scale` and `lattice`, one way to draw; RequestError for other numbers.
 
-    `scale` and `lattice` (the output step g) are positive and in the statistic's units. The statistic must be a
-    multiple of the lattice step in every cell: then rounding the ideal mechanism's output to the lattice is what is
-    drawn here. Source: docs/mathematics.md, "Noise on a lattice".
+    The smaller the scale, the sharper and the dearer. `lattice` is the step of what comes out.
     """
 
     scale: Fraction
@@ -36,20 +34,39 @@ class Mechanism(ABC):
 
     kind: ClassVar[str]
     """The tag in a stored record; its meaning never changes."""
-    law_type: ClassVar[type[laws.Law]]
 
     def __post_init__(self) -> None:
         if self.scale <= 0 or self.lattice <= 0:
             raise RequestError("scale and lattice step of noise are positive numbers")
 
+    @abstractmethod
+    def cost_units(self, sensitivity: Sensitivity, measure: Measure) -> int:
+        """What a release is charged: 10^-15 of the measure, rounded up; RequestError when it has no cost there."""
+
+    def record(self) -> dict[str, object]:
+        """The mechanism as a tag and integers, for storing; `mechanism_of` reads it back."""
+        return {
+            "kind": self.kind,
+            "scale": [self.scale.numerator, self.scale.denominator],
+            "lattice": [self.lattice.numerator, self.lattice.denominator],
+        }
+
+
+@dataclass(frozen=True)
+class Additive(Mechanism):
+    """For every statistic on the lattice, adds independent noise of one law to each cell, or raises RequestError.
+
+    `scale` and `lattice` (the output step g) are in the statistic's units. The statistic must be a multiple of the
+    lattice step in every cell: then rounding the ideal mechanism's output to the lattice is what is drawn here. Source:
+    docs/mathematics.md, "Noise on a lattice".
+    """
+
+    law_type: ClassVar[type[laws.Law]]
+
     @property
     @abstractmethod
     def law(self) -> laws.Law:
         """The law of the noise in lattice steps."""
-
-    @abstractmethod
-    def cost_units(self, sensitivity: Sensitivity, measure: Measure) -> int:
-        """What a release is charged: 10^-15 of the measure, rounded up; RequestError when it has no cost there."""
 
     def half_width(self, confidence: Fraction) -> Fraction:
         """The least half-width, in the statistic's units, that covers a cell's noise with at least this probability.
@@ -62,26 +79,18 @@ class Mechanism(ABC):
         self, values: Sequence[int], bits: BitSource, *, progress: Callable[[int], object] | None = None
     ) -> list[int]:
         """Each value plus its own noise; values and result in lattice steps. `progress` is told how many are done."""
-        law, noisy = self.law, []
-        for value in values:
-            noisy.append(value + draw(law, bits))
-            if progress is not None and len(noisy) % _PROGRESS_EVERY == 0:
-                progress(len(noisy))
-        if progress is not None:
-            progress(len(noisy))
-        return noisy
+        from parco.noise.vector import add_noise
 
-    def record(self) -> dict[str, object]:
-        """The mechanism as a tag and integers, for storing; `mechanism_of` reads it back."""
-        return {
-            "kind": self.kind,
-            "scale": [self.scale.numerator, self.scale.denominator],
-            "lattice": [self.lattice.numerator, self.lattice.denominator],
-        }
+        noisy: list[int] = []
+        for block in add_noise(values, self.law, bits):
+            noisy += block
+            if progress is not None:
+                progress(len(noisy))
+        return noisy
 
 
 @dataclass(frozen=True)
-class Gaussian(Mechanism):
+class Gaussian(Additive):
     """For every L2 sensitivity D and scale s, mu = D/s in gdp (facts: `privacy/gaussian.py`); no pure cost."""
 
     kind = "gaussian"
@@ -98,7 +107,7 @@ class Gaussian(Mechanism):
 
 
 @dataclass(frozen=True)
-class TwoSidedGeometric(Mechanism):
+class TwoSidedGeometric(Additive):
     """For every L1 sensitivity D of whole steps and scale b, epsilon = D/b (facts: `privacy/geometric.py`)."""
 
     kind = "two-sided-geometric"
@@ -114,7 +123,42 @@ class TwoSidedGeometric(Mechanism):
         return units_ceil(pure.cost_upper(geometric.epsilon(sensitivity, self.scale, lattice=self.lattice), measure))
 
 
-_KINDS: dict[str, type[Mechanism]] = {kind.kind: kind for kind in (Gaussian, TwoSidedGeometric)}
+@dataclass(frozen=True)
+class Exponential(Mechanism):
+    """For every sensitivity D and scale b, a choice with weights e^(score/b) (facts: `privacy/exponential.py`).
+
+    One choice has bounded range epsilon = 2 D/b. `scale` is in the scores' units, `lattice` is the candidates' step.
+    """
+
+    kind = "exponential"
+
+    def cost_units(self, sensitivity: Sensitivity, measure: Measure) -> int:
+        """The cost of all choices that one unit can move, rounded up.
+
+        `sensitivity` is that of m scores, one of each choice, which a unit moves by at most D each: m = l1^2/l2^2 and
+        D = l2^2/l1.
+        """
+        choices = sensitivity.l1**2 / sensitivity.l2_squared
+        if choices.denominator != 1:
+            raise InternalError("the sensitivity of scores is that of a whole number of choices")
+        each = exponential.cost_upper(2 * sensitivity.l2_squared / sensitivity.l1 / self.scale, measure)
+        return units_ceil(choices * each)
+
+    def score_lost(self, confidence: Fraction, *, candidates: int) -> Fraction:
+        """What one choice's score lies below the best with at most probability 1 - `confidence`, in scores' units.
+
+        b ln(n/(1 - confidence)) for n candidates, rounded up. Source: McSherry & Talwar 2007, theorem 6.
+        """
+        with precision(_BITS):
+            lost = upper(ball(self.scale) * (ball(candidates) / ball(1 - confidence)).log())
+        return Fraction(significant_text(lost, _DIGITS, up=True))
+
+    def choose(self, runs: Iterable[tuple[Fraction, int]], bits: BitSource) -> int:
+        """The place of one candidate among all; each run is the score and the number of candidates side by side."""
+        return choice.choose([choice.Group(score / self.scale, count) for score, count in runs], bits)
+
+
+_KINDS: dict[str, type[Mechanism]] = {kind.kind: kind for kind in (Gaussian, TwoSidedGeometric, Exponential)}
 
 
 def mechanism_of(record: Mapping[str, object]) -> Mechanism:

@@ -7,23 +7,28 @@ decides nothing, `draw.py` proves it.
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from parco.balls import arb, ball
 from parco.errors import InternalError, RequestError
+from parco.noise.curves import LOGARITHM, NORMAL, Curve
 
-__all__ = ["Law", "RoundedGaussian", "TwoSidedGeometric"]
+__all__ = ["Law", "RoundedGaussian", "RoundedLaplace", "TwoSidedGeometric"]
 
 # Below this a guess no longer follows the tail: doubles end near 2^-1074.
 _GUESS_TAIL_MIN = 2.0**-1000
 _ITERATIONS_MAX = 10_000
 
 
-class Law(Protocol):
+class Law(Hashable, Protocol):
     """A symmetric law on the integers: P(N >= m) = P(N <= -m) = tail(m) for every m >= 1."""
+
+    curve: ClassVar[Curve]
+    """The m with tail(m+1) < v < tail(m), tail(0) counting as infinite, is floor(scale * curve(v) + offset())."""
 
     def __init__(self, scale: Fraction) -> None: ...
 
@@ -34,6 +39,10 @@ class Law(Protocol):
 
     def tail(self, magnitude: int) -> arb:
         """P(N >= magnitude), magnitude >= 1, in a ball of the current precision."""
+        ...
+
+    def offset(self) -> arb:
+        """The offset of `curve` above, in a ball of the current precision; at least 0."""
         ...
 
     def guess(self, tail: float) -> int:
@@ -55,6 +64,8 @@ class RoundedGaussian:
 
     scale: Fraction
 
+    curve: ClassVar[Curve] = NORMAL
+
     def __post_init__(self) -> None:
         _check_scale(self.scale)
 
@@ -62,6 +73,10 @@ class RoundedGaussian:
         """P(N >= magnitude), magnitude >= 1, in a ball of the current precision."""
         half_steps = 2 * magnitude - 1
         return (ball(half_steps / (2 * self.scale)) / arb(2).sqrt()).erfc() / 2
+
+    def offset(self) -> arb:
+        """1/2: v < tail(m) if and only if s z(v) > m - 1/2."""
+        return arb(1) / 2
 
     def guess(self, tail: float) -> int:
         """About the m with tail(m+1) < tail < tail(m); never fails for 0 <= tail <= 1/2."""
@@ -75,6 +90,39 @@ class RoundedGaussian:
 
 
 @dataclass(frozen=True)
+class RoundedLaplace:
+    """For every scale b > 0 in lattice steps, the law of round(b L), L standard Laplace, or RequestError.
+
+    tail(m) = P(b L >= m - 1/2) = e^(-(m - 1/2)/b)/2. Source: docs/mathematics.md, "Noise on a lattice".
+    """
+
+    scale: Fraction
+
+    curve: ClassVar[Curve] = LOGARITHM
+
+    def __post_init__(self) -> None:
+        _check_scale(self.scale)
+
+    def tail(self, magnitude: int) -> arb:
+        """P(N >= magnitude), magnitude >= 1, in a ball of the current precision."""
+        half_steps = 2 * magnitude - 1
+        return ball(-half_steps / (2 * self.scale)).exp() / 2
+
+    def offset(self) -> arb:
+        """1/2: v < tail(m) if and only if -b log(2 v) > m - 1/2."""
+        return arb(1) / 2
+
+    def guess(self, tail: float) -> int:
+        """About the m with tail(m+1) < tail < tail(m); never fails for 0 <= tail <= 1/2."""
+        return max(0, math.floor(-_as_float(self.scale) * math.log(2 * min(max(tail, _GUESS_TAIL_MIN), 0.5)) + 0.5))
+
+    @classmethod
+    def scale_limit(cls, magnitude: int, tail: Fraction) -> arb:
+        """The scale at which P(N >= magnitude) = tail, 0 < tail < 1/2, in a ball."""
+        return ball(Fraction(2 * magnitude - 1, 2)) / -ball(2 * tail).log()
+
+
+@dataclass(frozen=True)
 class TwoSidedGeometric:
     """For every scale b > 0 in lattice steps, P(k) = (1-a)/(1+a) a^|k| with a = e^(-1/b), or RequestError.
 
@@ -83,12 +131,18 @@ class TwoSidedGeometric:
 
     scale: Fraction
 
+    curve: ClassVar[Curve] = LOGARITHM
+
     def __post_init__(self) -> None:
         _check_scale(self.scale)
 
     def tail(self, magnitude: int) -> arb:
         """P(N >= magnitude), magnitude >= 1, in a ball of the current precision."""
         return ball(-magnitude / self.scale).exp() / (1 + ball(-1 / self.scale).exp())
+
+    def offset(self) -> arb:
+        """-b log((1 + a)/2): v < tail(m) if and only if -b log(2 v) > m + b log((1 + a)/2)."""
+        return -ball(self.scale) * ((1 + ball(-1 / self.scale).exp()) / 2).log()
 
     def guess(self, tail: float) -> int:
         """About the m with tail(m+1) < tail < tail(m); never fails for 0 <= tail <= 1/2."""

@@ -9,9 +9,9 @@ from parco.contract.contract import Contract
 from parco.errors import QuestionError
 from parco.measure import COST_UNIT, Cost, Exactable, decimal_text, exact, exact_text, units_floor
 from parco.mechanisms import design
-from parco.mechanisms.mechanism import Mechanism
+from parco.mechanisms.mechanism import Additive, Exponential, Mechanism
 from parco.privacy.sensitivity import Sensitivity
-from parco.queries.query import Query
+from parco.queries.query import Query, Statistic
 from parco.queries.sensitivity import sensitivity
 
 __all__ = ["CONFIDENCE", "Plan", "Spend"]
@@ -52,7 +52,8 @@ class Spend:
 class Plan:
     """What one release would be; computed from contract and question, without data and without spending.
 
-    `cost` is what it is charged, `half_width` the half-width of each cell's interval at `confidence`, both exact.
+    `cost` is what it is charged, `half_width` the half-width of each cell's interval at `confidence`, both exact. Of a
+    quantile it is by how many rows its rank may miss.
     `remaining` is what the account would hold afterwards, negative where it does not fit, and `repeat` says that the
     answer is already stored and free; a session fills in both.
     """
@@ -70,15 +71,14 @@ class Plan:
     @classmethod
     def of(cls, query: Query, *, version: str, spend: Spend) -> Plan:
         """For every question and spend, returns the plan that the contract's measure prescribes."""
-        contract, distance = query.contract, sensitivity(query)
-        measure, step = contract.budget.measure, query.step
-        if spend.error is not None:
-            mechanism = design.for_error(measure, distance, step=step, error=spend.error, confidence=spend.confidence)
-        else:
-            mechanism = design.for_cost(measure, distance, step=step, units=_units(contract, spend))
-        cost = Cost(mechanism.cost_units(distance, measure))
-        width = mechanism.half_width(spend.confidence)
+        mechanism, distance = _designed(query, spend), sensitivity(query)
+        cost = Cost(mechanism.cost_units(distance, query.contract.budget.measure))
+        width = _half_width(query, mechanism, spend.confidence)
         return cls(query, version, mechanism, distance, cost, width, spend.confidence)
+
+    def half_width_of(self, mechanism: Mechanism) -> Fraction:
+        """What `half_width` would be under a mechanism for the same question."""
+        return _half_width(self.query, mechanism, self.confidence)
 
     @property
     def question(self) -> str:
@@ -104,21 +104,48 @@ class Plan:
         }
 
     @property
+    def accuracy(self) -> str:
+        """How near the answer will be, in words."""
+        rows = " rows of rank" if self.query.statistic is Statistic.QUANTILE else ""
+        return f"± {decimal_text(self.half_width)}{rows} at {float(self.confidence):.6g}"
+
+    @property
     def fits(self) -> bool:
         """Whether the account holds what it would cost, as far as a session has told what would remain."""
         return self.remaining is None or self.remaining >= 0
 
     def __str__(self) -> str:
         measure = self.query.contract.budget.measure
-        width = f"± {decimal_text(self.half_width)} at {float(self.confidence):.6g}"
         if self.repeat:
-            return f"{self.query}: free, already stored, {width}"
-        price = f"{self.query}: costs {self.cost} of {measure}, {width}"
+            return f"{self.query}: free, already stored, {self.accuracy}"
+        price = f"{self.query}: costs {self.cost} of {measure}, {self.accuracy}"
         if self.remaining is None:
             return price
         if not self.fits:
             return f"{price}; it would be refused: only {decimal_text(self.remaining + self.cost.value)} is left"
         return f"{price}, leaves {decimal_text(self.remaining)}"
+
+
+def _designed(query: Query, spend: Spend) -> Mechanism:
+    """The mechanism that the contract's measure prescribes for a question and what may be spent on it."""
+    measure, distance, step = query.contract.budget.measure, sensitivity(query), query.step
+    if query.statistic is Statistic.QUANTILE:
+        if spend.error is None:
+            return design.choice_for_cost(measure, distance, step=step, units=_units(query.contract, spend))
+        wanted = {"error": spend.error, "confidence": spend.confidence}
+        return design.choice_for_error(measure, distance, step=step, candidates=len(query.candidates), **wanted)
+    if spend.error is None:
+        return design.for_cost(measure, distance, step=step, units=_units(query.contract, spend))
+    return design.for_error(measure, distance, step=step, error=spend.error, confidence=spend.confidence)
+
+
+def _half_width(query: Query, mechanism: Mechanism, confidence: Fraction) -> Fraction:
+    match mechanism:
+        case Exponential():
+            return mechanism.score_lost(confidence, candidates=len(query.candidates))
+        case Additive():
+            return mechanism.half_width(confidence)
+    raise AssertionError("a mechanism that is neither noise nor a choice")
 
 
 def _units(contract: Contract, spend: Spend) -> int:

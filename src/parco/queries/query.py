@@ -11,6 +11,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from parco import canonical
+from parco.contract.columns import NumericColumn
 from parco.contract.contract import Contract
 from parco.contract.division import coin_range
 from parco.contract.fields import CELLS_MAX
@@ -20,7 +21,7 @@ from parco.queries.definition import BOUNDS, definition
 from parco.queries.filters import Filter
 from parco.queries.periods import periods_of
 
-__all__ = ["Query", "Statistic"]
+__all__ = ["HISTOGRAM", "Query", "Statistic"]
 
 Key = str | int
 
@@ -34,8 +35,23 @@ class Statistic(StrEnum):
     """Units that have at least one row there."""
     SUM = "sum"
     """The sum of a numeric column, clamped and on its lattice, over the rows that are kept."""
+    SUM_SQUARES = "sum_squares"
+    """The sum of the squares of what `sum` would add up: of a centred one, of the distances from the middle."""
     COUNT_DISTINCT = "count_distinct"
     """The different values that units hold, at most `rows` of each unit and group."""
+    QUANTILE = "quantile"
+    """The value of a numeric column, on its lattice, below which a share `at` of the rows lies."""
+
+
+HISTOGRAM = "histogram"
+"""A count of rows by declared bins: another name of that count, with its canonical form and its stored answers."""
+
+# Sums of squares stay far inside the 38 digits that engines add up exactly.
+_SQUARES_MAX = 10**27
+# Scores of a quantile are whole numbers once multiplied by it.
+_SHARE_DENOMINATOR_MAX = 10**9
+_OF_VALUES = (Statistic.SUM, Statistic.SUM_SQUARES, Statistic.QUANTILE)
+"""What is computed from the values of a numeric column, in multiples of its lattice."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +72,11 @@ class Query:
     """The periods it touches, in their order; none where the contract's unit has no period."""
     where: Filter | None = None
     centre: Fraction = Fraction(0)
+    at: Fraction | None = None
+    """Of a quantile, and of no other: the share of the rows that lies below it."""
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0913 - each option of a question is a parameter
         cls,
         contract: Contract,
         statistic: str,
@@ -69,19 +87,23 @@ class Query:
         period: str | Sequence[str] | None = None,
         where: str | None = None,
         centred: bool = False,
+        at: Fraction | None = None,
     ) -> Query:
         """For every question on declared names, returns it, or raises QuestionError naming what the contract lacks.
 
-        `centred`: a sum of distances from the lattice point nearest the middle of the bounds.
+        `centred`: a sum of distances from the lattice point nearest the middle of the bounds, or of their squares.
+        `at`: of a quantile, the share of the rows below it. A histogram is the count by its bins.
         """
         kinds = [kind.value for kind in Statistic]
-        if statistic not in kinds:
-            raise QuestionError(f"unknown statistic {statistic!r}: choose one of {', '.join(kinds)}")
+        if statistic not in (*kinds, HISTOGRAM):
+            raise QuestionError(f"unknown statistic {statistic!r}: choose one of {', '.join((*kinds, HISTOGRAM))}")
         name = None if column is None else _name(column)
         names = _names(by)
+        if statistic == HISTOGRAM:
+            statistic, name, names = Statistic.COUNT, None, _names([_binning(contract, name), *names])
         periods = periods_of(contract, names, period)
         condition = None if where is None else Filter.of(contract, where)
-        query = cls(contract, Statistic(statistic), name, names, _part(contract, part), periods, condition)
+        query = cls(contract, Statistic(statistic), name, names, _part(contract, part), periods, condition, at=at)
         query._check_column()
         query._check_groups()
         return replace(query, centre=query._middle) if centred else query
@@ -131,8 +153,23 @@ class Query:
     @property
     def step(self) -> Fraction:
         """The lattice step h of the exact statistic."""
-        numeric = self.contract.numeric(self.column or "") if self.statistic is Statistic.SUM else None
-        return Fraction(1) if numeric is None else numeric.lattice
+        numeric = self.contract.numeric(self.column or "") if self.statistic in _OF_VALUES else None
+        if numeric is None:
+            return Fraction(1)
+        return numeric.lattice**2 if self.statistic is Statistic.SUM_SQUARES else numeric.lattice
+
+    @property
+    def candidates(self) -> range:
+        """The values that a quantile may have, all that lie on the lattice within the bounds, in lattice steps."""
+        numeric = self.contract.numeric(self.column or "")
+        if numeric is None:
+            raise AssertionError("a quantile of a column without bounds")
+        return range(int(numeric.lower / numeric.lattice), int(numeric.upper / numeric.lattice) + 1)
+
+    @property
+    def exact(self) -> Query:
+        """The question without what only the draw depends on: equal ones are read once."""
+        return replace(self, at=None)
 
     @property
     def values(self) -> int:
@@ -185,6 +222,8 @@ class Query:
         # Only where there is one, so that the texts of all other questions stay what they were.
         if self.centre:
             record["centre"] = exact_text(self.centre)
+        if self.at is not None:
+            record["at"] = exact_text(self.at)
         if self.where is not None:
             record["where"] = self.where.record()
         return canonical.encode(record).decode()
@@ -217,6 +256,8 @@ class Query:
         what = self.statistic.value if self.column is None else f"{self.statistic.value} {self.column}"
         if self.centre:
             what = f"{what} - {exact_text(self.centre)}"
+        if self.at is not None:
+            what = f"{what} at {exact_text(self.at)}"
         if self.where is not None:
             what = f"{what} where {self.where}"
         what = f"{what} by {', '.join(self.by)}" if self.by else what
@@ -259,10 +300,37 @@ class Query:
                 f"{self.column} is not a column with declared bounds, which a {self.statistic} of it needs; there are: "
                 f'{names}. To count rows that have a value, add where="COLUMN is not null" to a plain count'
                 if self.statistic is Statistic.COUNT
-                else f"{self.column} is not a column with declared bounds, which a sum needs; there are: {names}"
+                else f"{self.column} is not a column with declared bounds, which a {self.statistic} needs; there are: "
+                f"{names}"
             )
-        if self.statistic is Statistic.SUM and numeric.magnitude == 0:
+        if self.statistic in (Statistic.SUM, Statistic.SUM_SQUARES) and numeric.magnitude == 0:
             raise QuestionError(f"{self.column} has bounds 0 and 0: its sum is 0 for any data, and needs no release")
+        if self.statistic in (Statistic.SUM_SQUARES, Statistic.QUANTILE) and numeric.clamp == "unit":
+            raise QuestionError(
+                f"{self.column} is clamped by the unit's total: no {self.statistic} of its rows follows from that"
+            )
+        if self.statistic is Statistic.SUM_SQUARES:
+            self._check_squares(numeric)
+        if (self.statistic is Statistic.QUANTILE) != (self.at is not None):
+            raise QuestionError("a quantile, and nothing else, is asked at shares of the rows, such as at=0.5")
+        if self.at is not None:
+            self._check_share(self.at, numeric)
+
+    def _check_squares(self, numeric: NumericColumn) -> None:
+        most = max(abs(numeric.lower), abs(numeric.upper), numeric.upper - numeric.lower) / numeric.lattice
+        if self.contract.unit.rows * most**2 > _SQUARES_MAX:
+            raise QuestionError(
+                f"the squares of {self.column} are too large to add up exactly: declare narrower bounds or a coarser "
+                "lattice"
+            )
+
+    def _check_share(self, share: Fraction, numeric: NumericColumn) -> None:
+        if not 0 <= share <= 1 or share.denominator > _SHARE_DENOMINATOR_MAX:
+            raise QuestionError(
+                "a quantile is asked at a share of the rows between 0 and 1, such as 0.5, with at most nine decimals"
+            )
+        if numeric.lower == numeric.upper:
+            raise QuestionError(f"{self.column} has one bound only: each quantile is that for any data")
 
     def _check_groups(self) -> None:
         for name in self.by:
@@ -280,6 +348,19 @@ def _names(by: str | Sequence[str]) -> tuple[str, ...]:
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise QuestionError('by takes one name or a list of names, such as by="month" or by=["month", "channel"]')
     return tuple(sorted(_name(name) for name in names))
+
+
+def _binning(contract: Contract, name: str | None) -> str:
+    """The grouping that a histogram of `name` counts by: its own declared keys, or the only bins over it."""
+    if name is None:
+        raise QuestionError("histogram needs the name of declared bins, or of a column that has some")
+    if contract.keys(name) is not None:
+        return name
+    over = [bins for bins, declared in contract.bins.items() if declared.column == name]
+    if len(over) == 1:
+        return over[0]
+    there = ", ".join(over or contract.groupings) or "none"
+    raise QuestionError(f"a histogram of {name} needs the name of the bins to count by; there are: {there}")
 
 
 def _part(contract: Contract, part: object) -> str | None:

@@ -16,9 +16,12 @@ def sensitivity(query: Query) -> Sensitivity:
     A unit is in at most K = min(groups, G) of the G cells and adds to each an amount between low <= 0 and high >= 0.
     Under add-or-remove K amounts come or go. Under replace two such units may meet: in `o` cells both are, and what
     they add may differ by high - low; in 2(K - o) cells one of them is. Where the contract clamps by the unit, what it
-    adds is one sum within the bounds. In the statistic's own units. The bounds hold because the engine enforces them
+    adds is one sum within the bounds. Of a quantile, it is the scores of one value that are told apart, in rows. In
+    the statistic's own units. The bounds hold because the engine enforces them
     before it aggregates, and some pair of tables reaches each.
     """
+    if query.statistic is Statistic.QUANTILE:
+        return _of_scores(query)
     low, high = _per_cell(query)
     groups, most = query.groups, max(-low, high)
     if query.contract.unit.neighbours == "add-or-remove":
@@ -29,6 +32,20 @@ def sensitivity(query: Query) -> Sensitivity:
         l1=max(o * (high - low) + 2 * (groups - o) * most for o in meetings),
         l2_squared=max(o * (high - low) ** 2 + 2 * (groups - o) * most**2 for o in meetings),
     )
+
+
+def _of_scores(query: Query) -> Sensitivity:
+    """How far a unit moves the scores of one candidate, in all groups together (docs/mathematics.md, "Quantiles").
+
+    A row that comes moves q n against the ranks of a candidate by q one way or 1 - q the other; one that is replaced
+    by 1 at most. Each of the groups that a unit can reach has a mechanism of its own.
+    """
+    share, rows, groups = query.at or Fraction(0), query.contract.unit.rows, query.groups
+    if query.contract.unit.neighbours == "add-or-remove":
+        each = rows * max(share, 1 - share)
+    else:
+        each, groups = Fraction(rows), min(2 * groups, query.cells)
+    return Sensitivity(l1=groups * each, l2_squared=groups * each**2)
 
 
 def _per_cell(query: Query) -> tuple[Fraction, Fraction]:
@@ -47,6 +64,15 @@ def _per_cell(query: Query) -> tuple[Fraction, Fraction]:
             # What a unit adds up to in a cell may be clamped as a whole, however many rows it is made of.
             times = 1 if numeric.clamp == "unit" else rows
             return times * min(low, Fraction(0)), times * max(high, Fraction(0))
+        case Statistic.SUM_SQUARES:
+            numeric = query.contract.numeric(query.column or "")
+            if numeric is None:
+                raise AssertionError("squares were planned over a column without bounds")
+            # The larger of both squares: with bounds of different signs neither end alone decides.
+            low, high = numeric.lower - query.centre, numeric.upper - query.centre
+            return Fraction(0), rows * max(low**2, high**2)
+        case Statistic.QUANTILE:
+            raise AssertionError("a quantile's scores are not what its cells add up to")
         case Statistic.COUNT_DISTINCT:
             # The values that only this unit holds: none to all of its own.
             return Fraction(0), Fraction(query.values)

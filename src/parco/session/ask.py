@@ -14,7 +14,8 @@ __all__ = ["Ask"]
 class Ask:
     """A question for `Session.release([...])`: what the methods of a session take, as one record.
 
-    `statistic` is "count", "count_units", "sum", "count_distinct" or "mean"; `split` is a mean's alone.
+    `statistic` is "count", "count_units", "sum", "sum_squares", "count_distinct", "histogram", "mean", "variance" or
+    "quantile"; `split` is a mean's alone, `at` a quantile's.
     """
 
     statistic: str
@@ -25,6 +26,7 @@ class Ask:
     error: Exactable | None = None
     confidence: Exactable | None = None
     split: Exactable | None = None
+    at: Exactable | Sequence[Exactable] | None = None
     fresh: bool = False
     part: str | None = None
     period: str | Sequence[str] | None = None

@@ -21,7 +21,7 @@ _MORE_DIGITS = 2
 
 @dataclass(frozen=True)
 class MeanRow:
-    """One cell: its mean, None where none can be told, and the interval that covers the exact one."""
+    """One cell: its mean or variance, None where none can be told, and the interval that covers the exact one."""
 
     keys: tuple[str | int, ...]
     value: Fraction | None

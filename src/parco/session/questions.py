@@ -13,10 +13,28 @@ from parco.errors import QuestionError
 from parco.measure import Exactable, exact
 from parco.queries.plan import Spend
 
-__all__ = ["Asked", "How", "Questions", "mean_parts"]
+__all__ = [
+    "JOINT",
+    "Asked",
+    "How",
+    "Questions",
+    "Shares",
+    "joint_parts",
+    "mean_parts",
+    "quantile_parts",
+    "variance_parts",
+]
 
 R = TypeVar("R")
 M = TypeVar("M")
+V = TypeVar("V")
+Q = TypeVar("Q")
+
+Shares = Exactable | Sequence[Exactable]
+"""At which shares of the rows quantiles are asked: one, or several."""
+
+JOINT = ("mean", "variance", "quantile")
+"""Answers made of several releases."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +51,7 @@ class Asked:
     period: str | Sequence[str] | None = None
     where: str | None = None
     centred: bool = False
+    at: Fraction | None = None
 
 
 class How(TypedDict, total=False):
@@ -49,7 +68,7 @@ class How(TypedDict, total=False):
     period: str | Sequence[str] | None
 
 
-class Questions(ABC, Generic[R, M]):
+class Questions(ABC, Generic[R, M, V, Q]):
     """The questions one can ask, each paid by `cost`, by `error` at `confidence`, or by the contract's default share.
 
     by: the name of one declared grouping, or a list of names. where: a condition on declared columns, such as
@@ -87,8 +106,31 @@ class Questions(ABC, Generic[R, M]):
         """
         return self._mean(self._read("sum", column, how), split)
 
+    def variance(self, column: str, **how: Unpack[How]) -> V:
+        """The variance of a column in each group (divisor: the number of rows), in three stored parts.
+
+        Noisy sums of squared distances from the middle and of distances, and a noisy count, a third of the cost each;
+        the mean and the count are free afterwards. `error` is refused: the error depends on the private count.
+        """
+        return self._variance(self._read("sum", column, how))
+
+    def quantile(self, column: str, *, at: Shares, **how: Unpack[How]) -> Q:
+        """The quantiles of a column in each group, at one or several shares of its rows: 0.5 is the median.
+
+        Each is chosen among the values on the column's lattice by the exponential mechanism, at an equal part of the
+        cost, and stored by itself. Its `error` is by how many rows the rank of what is chosen may miss.
+        """
+        return self._quantile(self._read("quantile", column, how), at)
+
+    def histogram(self, bins: str, **how: Unpack[How]) -> R:
+        """The number of rows in each of the declared bins: `count` grouped by them, and one question with it.
+
+        `bins`: the name of bins, of a column with declared keys, or of a column that has bins of one kind.
+        """
+        return self.ask("histogram", bins, **how)
+
     def ask(self, statistic: str, column: str | None = None, **how: Unpack[How]) -> R:
-        """The question whose statistic is named by text: "count", "count_units", "sum" or "count_distinct"."""
+        """The question whose statistic is named by text: those above that are one release, or "sum_squares"."""
         return self._ask(self._read(statistic, column, how))
 
     def _read(self, statistic: str, column: str | None, how: How) -> Asked:
@@ -119,22 +161,76 @@ class Questions(ABC, Generic[R, M]):
     @abstractmethod
     def _mean(self, ask: Asked, split: Exactable | None) -> M: ...
 
+    @abstractmethod
+    def _variance(self, ask: Asked) -> V: ...
+
+    @abstractmethod
+    def _quantile(self, ask: Asked, at: Shares) -> Q: ...
+
+
+def joint_parts(statistic: str, ask: Asked, *, split: Exactable | None, at: Shares | None) -> list[Asked]:
+    """The questions that an answer of JOINT is made of."""
+    if statistic == "mean":
+        return mean_parts(ask, split)
+    if statistic == "variance":
+        return variance_parts(ask)
+    if at is None:
+        raise QuestionError("a quantile is asked at shares of the rows, such as at=0.5 or at=[0.25, 0.5, 0.75]")
+    return quantile_parts(ask, at)
+
 
 def mean_parts(ask: Asked, split: Exactable | None) -> list[Asked]:
     """The two questions of a mean, and what each may cost: shares that add up to the whole exactly."""
     share = Fraction(1, 2) if split is None else exact(split, "split")
     if not 0 < share < 1:
         raise QuestionError("split is the sum's share of a mean's cost: above 0 and below 1")
-    if ask.spend.error is not None:
-        raise QuestionError(
-            "a mean takes no error: how wide its interval will be depends on the count, which is private. Name a cost, "
-            "or ask for the sum and the count with an error each"
-        )
-    keys = (None, None) if ask.key is None else (label(f"{ask.key}/sum", "key"), label(f"{ask.key}/count", "key"))
+    _check_no_error(ask, "a mean")
     # Each interval misses with half the probability that the mean's may.
     level = (1 + ask.spend.confidence) / 2
     spend = replace(ask.spend, share=share, confidence=level)
     return [
-        replace(ask, statistic="sum", centred=True, spend=spend, key=keys[0]),
-        replace(ask, statistic="count", spend=replace(spend, share=1 - share, rest=True), key=keys[1]),
+        replace(ask, statistic="sum", centred=True, spend=spend, key=_key(ask, "sum")),
+        replace(ask, statistic="count", spend=replace(spend, share=1 - share, rest=True), key=_key(ask, "count")),
     ]
+
+
+def variance_parts(ask: Asked) -> list[Asked]:
+    """The three questions of a variance, a third of the cost each; the last takes what rounding leaves."""
+    _check_no_error(ask, "a variance")
+    level = 1 - (1 - ask.spend.confidence) / 3
+    spend = replace(ask.spend, share=Fraction(1, 3), confidence=level)
+    return [
+        replace(ask, statistic="sum_squares", centred=True, spend=spend, key=_key(ask, "squares")),
+        replace(ask, statistic="sum", centred=True, spend=spend, key=_key(ask, "sum")),
+        replace(ask, statistic="count", spend=replace(spend, rest=True), key=_key(ask, "count")),
+    ]
+
+
+def quantile_parts(ask: Asked, at: Shares) -> list[Asked]:
+    """One question for each share, rising, at an equal part of the cost each; the last takes what rounding leaves."""
+    listed = [at] if isinstance(at, Exactable) else list(at) if isinstance(at, list | tuple) else []
+    shares = sorted({exact(share, "at") for share in listed})
+    if not shares or len(shares) < len(listed):
+        raise QuestionError("at takes shares of the rows, each once, such as at=0.5 or at=[0.25, 0.5, 0.75]")
+    each = Fraction(1, len(shares))
+    return [
+        replace(
+            ask,
+            at=share,
+            spend=replace(ask.spend, share=each, rest=place == len(shares) and len(shares) > 1),
+            key=_key(ask, f"at {share}"),
+        )
+        for place, share in enumerate(shares, start=1)
+    ]
+
+
+def _key(ask: Asked, part: str) -> str | None:
+    return None if ask.key is None else label(f"{ask.key}/{part}", "key")
+
+
+def _check_no_error(ask: Asked, what: str) -> None:
+    if ask.spend.error is not None:
+        raise QuestionError(
+            f"{what} takes no error: how wide its interval will be depends on the count, which is private. Name a cost,"
+            " or ask for its parts with an error each"
+        )

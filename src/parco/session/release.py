@@ -53,6 +53,12 @@ class Cells(ABC):
     def places(self) -> int:
         """How many decimal places any number here may need: public, whatever the numbers are."""
 
+    @property
+    def promise(self) -> str:
+        """What holds with which probability, in words."""
+        level = f"{float(self.confidence):.6g}"
+        return f"Each interval covers the exact value, after bounding, with probability {level} or more."
+
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -149,7 +155,7 @@ class Release(Generic[T]):
 
     def _repr_html_(self) -> str:
         """The answer and its receipt in HTML, for notebooks; keys are escaped."""
-        shown = self.value._repr_html_() if isinstance(self.value, Answer) else frames.html_text(self.value)
+        shown = self.value._repr_html_() if isinstance(self.value, Cells) else frames.html_text(self.value)
         return shown + frames.html_text(self.receipt)
 
     def map(self, function: Callable[[T], U]) -> Release[U]:

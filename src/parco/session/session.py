@@ -32,26 +32,41 @@ from parco.errors import BusyError, ContractChangedError, ForfeitedError, Questi
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
 from parco.measure import COST_UNIT, Cost, Exactable, decimal_text
-from parco.mechanisms.mechanism import Mechanism, mechanism_of
-from parco.noise.bits import BitSource, KernelBits
+from parco.mechanisms.mechanism import Additive, Exponential, Mechanism, mechanism_of
+from parco.noise.bits import BitSource, CipherBits
 from parco.privacy.sensitivity import Sensitivity
-from parco.queries.mean import MeanPlan
+from parco.queries.joint import MeanPlan, QuantilePlan, VariancePlan
 from parco.queries.plan import Plan
+from parco.queries.quantile import runs
 from parco.queries.query import Query
 from parco.session.ask import Ask
 from parco.session.mean import MeanAnswer, mean_release
-from parco.session.questions import Asked, How, Questions, mean_parts
+from parco.session.quantile import QuantileAnswer, quantile_release
+from parco.session.questions import (
+    JOINT,
+    Asked,
+    How,
+    Questions,
+    Shares,
+    joint_parts,
+    mean_parts,
+    quantile_parts,
+    variance_parts,
+)
 from parco.session.receipt import Receipt
 from parco.session.release import Answer, Release
+from parco.session.variance import VarianceAnswer, variance_release
 
 if TYPE_CHECKING:
-    from parco.engines.duckdb import DuckDBEngine
+    from parco.engines.duckdb import DuckDBEngine, Found
     from parco.stores.records import AccountRow, HistoryRow, Request, Settled, Stored
 
 __all__ = ["Planner", "Session", "default_actor", "default_ledger"]
 
 E = TypeVar("E")
 Progress = Callable[[str, int, int], None]
+Joint = Release[MeanAnswer] | Release[VarianceAnswer] | Release[QuantileAnswer]
+JointPlans = MeanPlan | VariancePlan | QuantilePlan
 
 _FAILED = (
     "the release failed after its charge: the charge stands. Why it failed is not told, since that could depend on "
@@ -61,7 +76,7 @@ _POLL_SECONDS = 0.05
 _WAIT_SECONDS_MAX = 3600.0
 
 
-class Session(Questions[Release[Answer], Release[MeanAnswer]]):
+class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAnswer], Release[QuantileAnswer]]):
     """One actor's door to one data set under one signed contract; a context manager, safe to share among threads.
 
     contract: as read from its file. data: a CSV or Parquet file, a folder of such files, or a frame (a
@@ -118,7 +133,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
         """All signings and releases, in the order of the ledger."""
         return self._store.history()
 
-    def release(self, asks: Sequence[Ask]) -> list[Release[Answer] | Release[MeanAnswer]]:
+    def release(self, asks: Sequence[Ask]) -> list[Release[Answer] | Joint]:
         """The answers to several questions, in their order: one durable charge and one statement for all.
 
         What is stored is free. All others are charged together or none is, and a failure behind the charge forfeits
@@ -126,7 +141,10 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
         """
         groups = [self._parts(ask) for ask in asks]
         found = iter(self._all([part for group in groups for part in group]))
-        return [self._whole(group, [next(found) for _ in group]) for group in groups]
+        return [
+            self._whole(ask.statistic, group, [next(found) for _ in group])
+            for ask, group in zip(asks, groups, strict=True)
+        ]
 
     def _ask(self, ask: Asked) -> Release[Answer]:
         return self._all([ask])[0]
@@ -135,17 +153,35 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
         parts = mean_parts(ask, split)
         return mean_release(self._plan(parts[0]).query, *self._all(parts))
 
-    def _whole(self, asks: list[Asked], found: list[Release[Answer]]) -> Release[Answer] | Release[MeanAnswer]:
-        return found[0] if len(asks) == 1 else mean_release(self._plan(asks[0]).query, found[0], found[1])
+    def _variance(self, ask: Asked) -> Release[VarianceAnswer]:
+        parts = variance_parts(ask)
+        return variance_release(self._plan(parts[0]).query, *self._all(parts))
+
+    def _quantile(self, ask: Asked, at: Shares) -> Release[QuantileAnswer]:
+        parts = quantile_parts(ask, at)
+        return quantile_release([part.at or Fraction(0) for part in parts], self._all(parts))
+
+    def _whole(self, statistic: str, asks: list[Asked], found: list[Release[Answer]]) -> Release[Answer] | Joint:
+        match statistic:
+            case "mean":
+                return mean_release(self._plan(asks[0]).query, *found)
+            case "variance":
+                return variance_release(self._plan(asks[0]).query, *found)
+            case "quantile":
+                return quantile_release([ask.at or Fraction(0) for ask in asks], found)
+        return found[0]
 
     def _parts(self, ask: Ask) -> list[Asked]:
         if not isinstance(ask, Ask):
             raise QuestionError('release takes a list of asks, such as [parco.Ask("count", by="month")]')
         how: How = {name: getattr(ask, name) for name in How.__annotations__ if name != "key"}  # type: ignore[assignment]
-        if ask.statistic == "mean":
-            return mean_parts(self._read("sum", ask.column, how), ask.split)
-        if ask.split is not None:
+        if ask.split is not None and ask.statistic != "mean":
             raise QuestionError("only a mean has two parts: leave out split")
+        if ask.at is not None and ask.statistic != "quantile":
+            raise QuestionError("only a quantile is asked at shares of the rows: leave out at")
+        if ask.statistic in JOINT:
+            read = self._read(ask.statistic, ask.column, how)
+            return joint_parts(ask.statistic, read, split=ask.split, at=ask.at)
         return [self._read(ask.statistic, ask.column, how)]
 
     def _all(self, asks: list[Asked]) -> list[Release[Answer]]:
@@ -206,6 +242,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
             period=ask.period,
             where=ask.where,
             centred=ask.centred,
+            at=ask.at,
         )
         return Plan.of(query, version=self.version, spend=ask.spend)
 
@@ -217,7 +254,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
         if stored is None:
             return replace(plan, remaining=remaining - plan.cost.value)
         mechanism = _mechanism(stored)
-        width = mechanism.half_width(plan.confidence)
+        width = plan.half_width_of(mechanism)
         return replace(plan, mechanism=mechanism, half_width=width, cost=Cost(0), remaining=remaining, repeat=True)
 
     def _stored(self, plan: Plan, ask: Asked) -> Stored | None:
@@ -230,7 +267,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
         answers = [stored for stored in self._store.answers(plan.question) if stored.reserve.private == self._private]
         if answers:
             best = min((_mechanism(stored) for stored in answers), key=lambda mechanism: mechanism.scale)
-            width = decimal_text(best.half_width(plan.confidence))
+            width = decimal_text(plan.half_width_of(best))
             raise SharperError(
                 f"an answer to this question ({plan.query}) is stored, less sharp than asked: within {width} instead "
                 f"of {decimal_text(plan.half_width)}. Take it for nothing by naming neither cost nor error, or pay "
@@ -249,7 +286,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
             return False
         if ask.spend.cost is None and ask.spend.error is None:
             return True
-        reached = ask.spend.error is not None and mechanism.half_width(plan.confidence) <= ask.spend.error
+        reached = ask.spend.error is not None and plan.half_width_of(mechanism) <= ask.spend.error
         return mechanism.scale <= plan.mechanism.scale or reached
 
     def _engine(self, queries: Sequence[Query]) -> DuckDBEngine:
@@ -331,14 +368,34 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
         found = engine.run_all([plan.query for plan in plans], secret=secret)
         return [self._answer(plan, sums) for plan, sums in zip(plans, found, strict=True)]
 
-    def _answer(self, plan: Plan, sums: Sequence[int]) -> bytes:
-        finer = int(plan.query.step / plan.mechanism.lattice)
-        noisy = plan.mechanism.draw(
-            [steps * finer for steps in sums],
-            self._bits(),
-            progress=lambda done: self._progress("drawing", done, len(sums)),
-        )
+    def _answer(self, plan: Plan, found: Found) -> bytes:
+        match plan.mechanism:
+            case Additive():
+                noisy = self._noisy(plan, plan.mechanism, found)
+            case Exponential():
+                noisy = self._chosen(plan, plan.mechanism, found)
         return canonical.encode({"cells": noisy, "parco": version("parco")})
+
+    def _noisy(self, plan: Plan, mechanism: Additive, found: Found) -> list[int]:
+        from parco.engines.duckdb import sums
+
+        finer, exact = int(plan.query.step / mechanism.lattice), sums(found)
+        return mechanism.draw(
+            [steps * finer for steps in exact],
+            self._bits(),
+            progress=lambda done: self._progress("drawing", done, len(exact)),
+        )
+
+    def _chosen(self, plan: Plan, mechanism: Exponential, found: Found) -> list[int]:
+        """One candidate a group, in lattice steps; the same path whatever the group holds, and where it is empty."""
+        from parco.engines.duckdb import tallies
+
+        bits, candidates, share = self._bits(), plan.query.candidates, plan.query.at or Fraction(0)
+        places = []
+        for tally in tallies(found):
+            places.append(mechanism.choose(runs(tally, at=share, candidates=candidates), bits))
+            self._progress("drawing", len(places), plan.query.cells)
+        return [candidates[place] for place in places]
 
     def _repeat(self, stored: Stored, plan: Plan) -> Release[Answer]:
         self._store.repeated(stored.request)
@@ -352,7 +409,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
             labels=tuple(plan.query.labels()),
             values=tuple(body["cells"]),
             lattice=mechanism.lattice,
-            half_width=mechanism.half_width(plan.confidence),
+            half_width=plan.half_width_of(mechanism),
             confidence=plan.confidence,
         )
         receipt = self._receipt(stored, plan, parco=body["parco"])
@@ -396,11 +453,11 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
     _private = True
 
     def _bits(self) -> BitSource:
-        """Bits from the kernel, a new source for each release."""
-        return KernelBits()
+        """Bits under a new key from the kernel, a new source for each release."""
+        return CipherBits()
 
 
-class Planner(Questions[Plan, MeanPlan]):
+class Planner(Questions[Plan, MeanPlan, VariancePlan, QuantilePlan]):
     """The questions of a session, answered with their plans: cost, half-width, what would be left."""
 
     def __init__(self, session: Session) -> None:
@@ -409,14 +466,21 @@ class Planner(Questions[Plan, MeanPlan]):
     def _ask(self, ask: Asked) -> Plan:
         return self._session._planned(ask)
 
-    def release(self, asks: Sequence[Ask]) -> list[Plan | MeanPlan]:
+    def release(self, asks: Sequence[Ask]) -> list[Plan | JointPlans]:
         """What each of several questions would cost; one that is asked twice is charged once."""
-        groups = [[self._session._planned(part) for part in self._session._parts(ask)] for ask in asks]
-        return [plans[0] if len(plans) == 1 else MeanPlan(*plans) for plans in groups]
+        return [_whole_plan(ask, self._planned(self._session._parts(ask))) for ask in asks]
 
     def _mean(self, ask: Asked, split: Exactable | None) -> MeanPlan:
-        total, count = (self._session._planned(part) for part in mean_parts(ask, split))
-        return MeanPlan(total, count)
+        return MeanPlan(*self._planned(mean_parts(ask, split)))
+
+    def _variance(self, ask: Asked) -> VariancePlan:
+        return VariancePlan(*self._planned(variance_parts(ask)))
+
+    def _quantile(self, ask: Asked, at: Shares) -> QuantilePlan:
+        return QuantilePlan(tuple(self._planned(quantile_parts(ask, at))))
+
+    def _planned(self, parts: list[Asked]) -> list[Plan]:
+        return [self._session._planned(part) for part in parts]
 
 
 def default_actor() -> str:
@@ -438,6 +502,17 @@ def default_ledger(contract: Contract) -> Path:
     return contract.folder / f"{name}.ledger"
 
 
+def _whole_plan(ask: Ask, plans: list[Plan]) -> Plan | JointPlans:
+    match ask.statistic:
+        case "mean":
+            return MeanPlan(*plans)
+        case "variance":
+            return VariancePlan(*plans)
+        case "quantile":
+            return QuantilePlan(tuple(plans))
+    return plans[0]
+
+
 def _mechanism(stored: Settled) -> Mechanism:
     facts = stored.reserve.mechanism
     return mechanism_of({"kind": facts.kind, "scale": _pair(facts.scale), "lattice": _pair(facts.lattice)})
@@ -447,7 +522,7 @@ def _at_level(release: Release[Answer], plan: Plan) -> Release[Answer]:
     """The release with intervals at the level this plan asks for."""
     if release.value.confidence == plan.confidence:
         return release
-    width = release.receipt.mechanism.half_width(plan.confidence)
+    width = plan.half_width_of(release.receipt.mechanism)
     return release.map(lambda answer: replace(answer, half_width=width, confidence=plan.confidence))
 
 
