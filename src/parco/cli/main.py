@@ -35,7 +35,9 @@ M = TypeVar("M")
 V = TypeVar("V")
 Q = TypeVar("Q")
 
-_STATISTICS = "count, count_units, sum, sum_squares, count_distinct, histogram, mean, variance or quantile."
+_STATISTICS = (
+    "count, count_units, sum, sum_squares, count_distinct, histogram, select_keys, mean, variance or quantile."
+)
 
 _OUT = Console(highlight=False, emoji=False)
 
@@ -174,6 +176,8 @@ def cap(contract: ContractPath, reason: ReasonOption, ledger: LedgerOption = Non
 
 `parco release contract.toml histogram month`
 
+`parco release contract.toml select_keys city --delta 1e-9`
+
 `parco release contract.toml --ask questions.toml`
 """,
 )
@@ -189,6 +193,7 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
     confidence: Annotated[str | None, typer.Option("--confidence", help="Of the intervals [default: 0.95].")] = None,
     split: Annotated[str | None, typer.Option("--split", help="A mean's: the sum's share [default: 1/2].")] = None,
     at: Annotated[list[str] | None, typer.Option("--at", help="A quantile's: such as 0.5; repeat for several.")] = None,
+    delta: Annotated[str | None, typer.Option("--delta", help="Of selected keys: the most to take of it.")] = None,
     data: Annotated[Path | None, typer.Option("--data", help="[default: the contract's source]")] = None,
     ledger: LedgerOption = None,
     data_version: Annotated[str | None, typer.Option("--version", help="Your label for the state of the data.")] = None,
@@ -219,9 +224,10 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
             "key": key,
             "part": part,
             "period": period or None,
+            "delta": delta,
         }
         if ask is not None:
-            if any((statistic, column, by, where, cost, error, confidence, split, at, key, fresh)):
+            if any((statistic, column, by, where, cost, error, confidence, split, at, delta, key, fresh)):
                 raise QuestionError("with --ask, the questions and their options stand in the file")
             _release_all(session, ask, dry_run=dry_run, as_json=as_json)
             return

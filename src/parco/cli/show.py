@@ -198,6 +198,9 @@ def account_table(row: AccountRow) -> Table:
     table.add_column(overflow="fold")
     for name in ("account", "measure", "cap", "spent", "reserved", "remaining"):
         table.add_row(name, plain(record[name]))
+    if row.delta_cap:
+        spent = decimal_text((row.delta_spent + row.delta_reserved) * DELTA_UNIT)
+        table.add_row("delta", plain(f"{spent} of {record['delta_cap']} for mechanisms is spent or reserved"))
     table.add_row("used", f"{100 * used / row.cap:.1f} %")
     table.add_row("", Bar(float(row.cap), 0.0, float(used), width=40, color="cyan", bgcolor="grey37"))
     return table
@@ -220,11 +223,18 @@ def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> l
             "scale": None if row.mechanism is None else str(row.mechanism.scale),
             "cells": row.cells,
             "repeats": repeats.get(row.seq, 0),
+            **_delta_record(row),
             **({"reason": row.reason} if row.state in ("revise", "cap") else {}),
             **({"caps": {str(one.account): _cost(one.cap) for one in row.caps}} if row.caps else {}),
         }
         for row in history
     ]
+
+
+def _delta_record(row: HistoryRow) -> dict[str, object]:
+    """The delta that was charged, where there was one."""
+    delta = max((charge.delta for charge in row.charges), default=0)
+    return {"delta": decimal_text(delta * DELTA_UNIT)} if delta else {}
 
 
 def history_table(records: Sequence[dict[str, object]]) -> Table:

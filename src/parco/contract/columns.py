@@ -141,16 +141,19 @@ def _text_normal(forms: tuple[str, ...] | None) -> tuple[str, ...] | None:
 class TextColumn(Part):
     """Text with a closed list of keys; any other text is dropped before a unit's groups are chosen.
 
-    Keys and data are compared in the declared normal form; a missing text counts as the key that `null` names.
+    Keys and data are compared in the declared normal form; a missing text counts as the key that `null` names. Without
+    keys nothing is grouped by it: its keys can be selected, at a delta.
     """
 
     type: Literal["text"]
-    keys: tuple[Annotated[str, Field(strict=True), AfterValidator(plain)], ...]
+    keys: tuple[Annotated[str, Field(strict=True), AfterValidator(plain)], ...] | None = None
     null: Annotated[str | None, BeforeValidator(_drop)] = None
     normal: Annotated[Normal, AfterValidator(_text_normal)] = None
 
     @model_validator(mode="after")
     def _check_text(self) -> Self:
+        if self.keys is None:
+            return self
         check_keys(self.keys)
         if "accents" in (self.normal or ()) and any(unicodedata.category(one) == "Cn" for one in "".join(self.keys)):
             raise ValueError("a key holds a character that this Python does not know: its accents cannot be told")

@@ -11,7 +11,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from parco import canonical
-from parco.contract.columns import NumericColumn
+from parco.contract.columns import IntegerColumn, NumericColumn, TextColumn
 from parco.contract.contract import Contract
 from parco.contract.division import coin_range
 from parco.contract.fields import CELLS_MAX
@@ -41,6 +41,8 @@ class Statistic(StrEnum):
     """The different values that units hold, at most `rows` of each unit and group."""
     QUANTILE = "quantile"
     """The value of a numeric column, on its lattice, below which a share `at` of the rows lies."""
+    SELECT_KEYS = "select_keys"
+    """The keys of a column that declares none, each with the units behind it; a unit keeps at most `groups` of them."""
 
 
 HISTOGRAM = "histogram"
@@ -52,6 +54,8 @@ _SQUARES_MAX = 10**27
 _SHARE_DENOMINATOR_MAX = 10**9
 _OF_VALUES = (Statistic.SUM, Statistic.SUM_SQUARES, Statistic.QUANTILE)
 """What is computed from the values of a numeric column, in multiples of its lattice."""
+_OF_UNITS = (Statistic.COUNT_UNITS, Statistic.SELECT_KEYS)
+"""What does not depend on how many rows a unit has in a group."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,12 @@ class Query:
     @property
     def groups(self) -> int:
         """In how many of the groups one unit can count: min(K, G); with periods, in how many of one period's."""
-        return min(self.contract.unit.groups, self._cells_of_one)
+        return self.contract.unit.groups if self.finds_keys else min(self.contract.unit.groups, self._cells_of_one)
+
+    @property
+    def finds_keys(self) -> bool:
+        """Whether the groups are not declared: how many there are is then private, and nobody knows a bound."""
+        return self.statistic is Statistic.SELECT_KEYS
 
     @property
     def _cells_of_one(self) -> int:
@@ -195,7 +204,7 @@ class Query:
         limits: dict[str, object] = {"groups": self.groups}
         if self.statistic is Statistic.COUNT_DISTINCT:
             limits["values"] = self.values
-        elif self.statistic is not Statistic.COUNT_UNITS:
+        elif self.statistic not in _OF_UNITS:
             limits["rows"] = unit.rows
         record: dict[str, object] = {
             "data": contract.data.name,
@@ -242,10 +251,13 @@ class Query:
         words = [f"one {unit.column}{'' if unit.period is None else f' in one {unit.period}'} counts"]
         if self.statistic is Statistic.COUNT_DISTINCT:
             words.append(f"with at most {self.values} of its values{' in a group,' if self.by else ''}")
-        elif self.statistic is not Statistic.COUNT_UNITS:
+        elif self.statistic not in _OF_UNITS:
             words.append(f"with at most {unit.rows} of its rows{' in a group,' if self.by else ''}")
         some = self.by and (unit.period is None or self._cells_of_one > 1)
-        words.append(f"in at most {self.groups} of {self._cells_of_one} groups" if some else "in all")
+        if self.finds_keys:
+            words.append(f"behind at most {self.groups} of its keys")
+        else:
+            words.append(f"in at most {self.groups} of {self._cells_of_one} groups" if some else "in all")
         numeric = None if self.column is None else self.contract.numeric(self.column)
         if numeric is not None and numeric.clamp == "unit" and self.statistic is Statistic.SUM:
             bounds = f"[{exact_text(numeric.lower)}, {exact_text(numeric.upper)}]"
@@ -289,6 +301,9 @@ class Query:
             return
         if self.column is None:
             raise QuestionError(f"{self.statistic} needs the name of a column")
+        if self.finds_keys:
+            self._check_selection(self.column)
+            return
         numeric = self.contract.numeric(self.column)
         if self.statistic is Statistic.COUNT_DISTINCT:
             if numeric is None and self.contract.keys(self.column) is None:
@@ -315,6 +330,24 @@ class Query:
             raise QuestionError("a quantile, and nothing else, is asked at shares of the rows, such as at=0.5")
         if self.at is not None:
             self._check_share(self.at, numeric)
+
+    def _check_selection(self, column: str) -> None:
+        declared = self.contract.columns.get(column)
+        if not isinstance(declared, TextColumn | IntegerColumn):
+            there = [name for name, one in self.contract.columns.items() if isinstance(one, TextColumn | IntegerColumn)]
+            names = ", ".join(name for name in there if self.contract.keys(name) is None) or "none"
+            raise QuestionError(
+                f"{column} is not a column of text or whole numbers without declared keys; there are: {names}"
+            )
+        if declared.keys is not None:
+            raise QuestionError(f"the keys of {column} are declared, so that none has to be selected: count by {column}")
+        if self.by:
+            raise QuestionError("keys are selected of one column at a time: leave out by")
+        if self.contract.budget.delta_cap_units == 0:
+            raise QuestionError(
+                "a selection of keys needs a delta of its own, and this contract sets none aside: delta_mechanisms in "
+                "[budget] does"
+            )
 
     def _check_squares(self, numeric: NumericColumn) -> None:
         most = max(abs(numeric.lower), abs(numeric.upper), numeric.upper - numeric.lower) / numeric.lattice

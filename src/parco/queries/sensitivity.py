@@ -27,7 +27,8 @@ def sensitivity(query: Query) -> Sensitivity:
     if query.contract.unit.neighbours == "add-or-remove":
         return Sensitivity(l1=groups * most, l2_squared=groups * most**2)
     # Both are linear in o, so that the ends of its range decide.
-    meetings = (max(0, 2 * groups - query.cells), groups)
+    # Keys that are not declared are never all taken: two units may share none.
+    meetings = (0 if query.finds_keys else max(0, 2 * groups - query.cells), groups)
     return Sensitivity(
         l1=max(o * (high - low) + 2 * (groups - o) * most for o in meetings),
         l2_squared=max(o * (high - low) ** 2 + 2 * (groups - o) * most**2 for o in meetings),
@@ -52,7 +53,7 @@ def _per_cell(query: Query) -> tuple[Fraction, Fraction]:
     """The least and the most that one unit can add to a cell; nothing at all, 0, lies between them."""
     rows = query.contract.unit.rows
     match query.statistic:
-        case Statistic.COUNT_UNITS:
+        case Statistic.COUNT_UNITS | Statistic.SELECT_KEYS:
             return Fraction(0), Fraction(1)
         case Statistic.COUNT:
             return Fraction(0), Fraction(rows)

@@ -66,6 +66,7 @@ class How(TypedDict, total=False):
     key: str | None
     part: str | None
     period: str | Sequence[str] | None
+    delta: Exactable | None
 
 
 class Questions(ABC, Generic[R, M, V, Q]):
@@ -77,7 +78,8 @@ class Questions(ABC, Generic[R, M, V, Q]):
     the intervals, 0.95 unless given. Numbers are exact: decimal text, p/q text, int, Fraction, or a float, which is
     taken by its shortest decimal text. fresh: pay again, even where an answer is stored. key: an idempotency key; the
     same key never pays twice. part: the declared part of the units to ask; without it all units are asked, and
-    every part pays. period: the period or periods to ask, where the contract protects a unit in one period. Each
+    every part pays. period: the period or periods to ask, where the contract protects a unit in one period. delta: of
+    a selection of keys, the most it may take of the contract's delta for mechanisms, its default share unless given. Each
     raises RequestError for what the contract does not allow, BudgetError for what the account does not hold (then
     nothing was charged), ForfeitedError after a failure behind the charge.
     """
@@ -129,6 +131,14 @@ class Questions(ABC, Generic[R, M, V, Q]):
         """
         return self.ask("histogram", bins, **how)
 
+    def select_keys(self, column: str, **how: Unpack[How]) -> R:
+        """The keys of a column whose contract declares none, each with its noisy number of units.
+
+        A unit stands behind at most `groups` of them. Published are those whose noisy number reaches a threshold: the
+        least at which a key of one unit alone is published with a probability within `delta`, which is charged as well.
+        """
+        return self.ask("select_keys", column, **how)
+
     def ask(self, statistic: str, column: str | None = None, **how: Unpack[How]) -> R:
         """The question whose statistic is named by text: those above that are one release, or "sum_squares"."""
         return self._ask(self._read(statistic, column, how))
@@ -141,7 +151,8 @@ class Questions(ABC, Generic[R, M, V, Q]):
         key, fresh = how.get("key"), how.get("fresh", False)
         if not isinstance(fresh, bool):
             raise QuestionError("fresh is True or False")
-        spend = Spend.of(cost=how.get("cost"), error=how.get("error"), confidence=how.get("confidence"))
+        paid = {name: how.get(name) for name in ("cost", "error", "confidence", "delta")}
+        spend = Spend.of(**paid)  # type: ignore[arg-type]
         key = None if key is None else label(key, "key")
         return Asked(
             statistic,

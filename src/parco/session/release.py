@@ -87,10 +87,16 @@ class Cells(ABC):
         """The cells as an Arrow table: keys, then value, lower and upper, exact (64-bit integers, or decimals)."""
         import pyarrow as pa
 
-        keys = {name: pa.array([label[place] for label in self.labels]) for place, name in enumerate(self.by)}
+        keys = {name: self._keys(place) for place, name in enumerate(self.by)}
         rows = list(self)
         numbers = {name: _exact_array([getattr(row, name) for row in rows], self.places) for name in _NUMBERS}
         return pa.table(keys | numbers)
+
+    def _keys(self, place: int) -> pa.Array:
+        """One of the columns of keys."""
+        import pyarrow as pa
+
+        return pa.array([label[place] for label in self.labels])
 
     def _repr_html_(self) -> str:
         """The cells as a table of HTML, for notebooks."""

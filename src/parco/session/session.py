@@ -31,8 +31,9 @@ from parco.contract.fields import label
 from parco.errors import BusyError, ContractChangedError, ForfeitedError, QuestionError, RequestError, SharperError
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
-from parco.measure import COST_UNIT, Cost, Exactable, decimal_text
+from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Exactable, decimal_text
 from parco.mechanisms.mechanism import Additive, Exponential, Mechanism, mechanism_of
+from parco.mechanisms.selection import Selection
 from parco.noise.bits import BitSource, CipherBits
 from parco.privacy.sensitivity import Sensitivity
 from parco.queries.joint import MeanPlan, QuantilePlan, VariancePlan
@@ -40,6 +41,7 @@ from parco.queries.plan import Plan
 from parco.queries.quantile import runs
 from parco.queries.query import Query
 from parco.session.ask import Ask
+from parco.session.keys import keys_answer
 from parco.session.mean import MeanAnswer, mean_release
 from parco.session.quantile import QuantileAnswer, quantile_release
 from parco.session.questions import (
@@ -252,10 +254,18 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         remaining = self._remaining(plan.query)
         stored = None if ask.fresh else self._stored(plan, ask)
         if stored is None:
-            return replace(plan, remaining=remaining - plan.cost.value)
+            left = None if plan.selection is None else self._delta_remaining(plan.query) - plan.delta_units * DELTA_UNIT
+            return replace(plan, remaining=remaining - plan.cost.value, delta_remaining=left)
         mechanism = _mechanism(stored)
-        width = plan.half_width_of(mechanism)
-        return replace(plan, mechanism=mechanism, half_width=width, cost=Cost(0), remaining=remaining, repeat=True)
+        return replace(
+            plan,
+            mechanism=mechanism,
+            half_width=plan.half_width_of(mechanism),
+            selection=_selection(plan, stored),
+            cost=Cost(0),
+            remaining=remaining,
+            repeat=True,
+        )
 
     def _stored(self, plan: Plan, ask: Asked) -> Stored | None:
         """The sharpest stored answer that serves, or None."""
@@ -266,11 +276,13 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         """Tells what is stored where it is less sharp than asked; the ledger refuses too, should a race come first."""
         answers = [stored for stored in self._store.answers(plan.question) if stored.reserve.private == self._private]
         if answers:
-            best = min((_mechanism(stored) for stored in answers), key=lambda mechanism: mechanism.scale)
-            width = decimal_text(plan.half_width_of(best))
+            best = min(answers, key=lambda stored: stored.reserve.mechanism.scale)
+            width = decimal_text(plan.half_width_of(_mechanism(best)))
+            known = _selection(plan, best)
+            keys = "" if known is None else f", with keys from {decimal_text(known.threshold)} units on"
             raise SharperError(
                 f"an answer to this question ({plan.query}) is stored, less sharp than asked: within {width} instead "
-                f"of {decimal_text(plan.half_width)}. Take it for nothing by naming neither cost nor error, or pay "
+                f"of {decimal_text(plan.half_width)}{keys}. Take it for nothing by naming neither cost nor error, or pay "
                 f"{plan.cost} of {self.contract.budget.measure} for another with --fresh (in Python: fresh=True)",
                 stored=width,
                 cost=str(plan.cost),
@@ -279,11 +291,15 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
     def _serves(self, plan: Plan, ask: Asked, stored: Settled) -> bool:
         """Whether a stored answer is at least as sharp as asked; one who names neither cost nor error takes any.
 
-        A function of ledger and question alone.
+        A function of ledger and question alone. Of selected keys who names a delta asks for a threshold, too.
         """
         mechanism = _mechanism(stored)
         if stored.reserve.private != self._private or mechanism.kind != plan.mechanism.kind:
             return False
+        known = _selection(plan, stored)
+        if ask.spend.delta is not None and known is not None and plan.selection is not None:
+            if known.threshold > plan.selection.threshold:
+                return False
         if ask.spend.cost is None and ask.spend.error is None:
             return True
         reached = ask.spend.error is not None and plan.half_width_of(mechanism) <= ask.spend.error
@@ -328,7 +344,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
             mechanism=MechanismFacts(plan.mechanism.kind, plan.mechanism.scale, plan.mechanism.lattice),
             sensitivity=SensitivityFacts(plan.sensitivity.l1, plan.sensitivity.l2_squared),
             cells=plan.query.cells,
-            charges=tuple(Charge(number, plan.cost.units, 0) for number in self._charged(plan.query)),
+            charges=tuple(Charge(number, plan.cost.units, plan.delta_units) for number in self._charged(plan.query)),
             fresh=ask.fresh,
             private=self._private,
             key=ask.key,
@@ -369,6 +385,8 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         return [self._answer(plan, sums) for plan, sums in zip(plans, found, strict=True)]
 
     def _answer(self, plan: Plan, found: Found) -> bytes:
+        if plan.selection is not None:
+            return canonical.encode({**self._selected(plan, plan.selection, found), "parco": version("parco")})
         match plan.mechanism:
             case Additive():
                 noisy = self._noisy(plan, plan.mechanism, found)
@@ -385,6 +403,19 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
             self._bits(),
             progress=lambda done: self._progress("drawing", done, len(exact)),
         )
+
+    def _selected(self, plan: Plan, selection: Selection, found: Found) -> dict[str, object]:
+        """Keys and noisy numbers of units from the threshold on. Sorted before noise is drawn: no order of the data's.
+
+        How many keys there are is private, so that no progress is told.
+        """
+        from parco.engines.duckdb import keyed
+
+        units = keyed(found)
+        keys, finer = sorted(units), int(plan.query.step / selection.noise.lattice)
+        noisy = selection.noise.draw([units[key] * finer for key in keys], self._bits())
+        kept = [(key, steps) for key, steps in zip(keys, noisy, strict=True) if selection.kept(steps)]
+        return {"cells": [steps for _, steps in kept], "keys": [key for key, _ in kept]}
 
     def _chosen(self, plan: Plan, mechanism: Exponential, found: Found) -> list[int]:
         """One candidate a group, in lattice steps; the same path whatever the group holds, and where it is empty."""
@@ -404,6 +435,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
     def _release(self, stored: Stored, plan: Plan, *, repeat: bool) -> Release[Answer]:
         """What the ledger stores, as the asker sees it: a function of the stored bytes and the level asked for."""
         body, mechanism = canonical.decode(stored.answer), _mechanism(stored)
+        selection = _selection(plan, stored)
         answer = Answer(
             by=plan.query.by,
             labels=tuple(plan.query.labels()),
@@ -412,6 +444,8 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
             half_width=plan.half_width_of(mechanism),
             confidence=plan.confidence,
         )
+        if selection is not None:
+            answer = keys_answer(answer, plan.query, keys=body["keys"], threshold=selection.threshold)
         receipt = self._receipt(stored, plan, parco=body["parco"])
         cost, remaining = (Cost(0), self._remaining(plan.query)) if repeat else (receipt.cost, receipt.remaining)
         return Release(answer, receipt, repeat, cost, remaining)
@@ -432,6 +466,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
             mechanism=_mechanism(stored),
             sensitivity=Sensitivity(l1=reserve.sensitivity.l1, l2_squared=reserve.sensitivity.l2_squared),
             cost=Cost(max(charge.cost for charge in stored.charges)),
+            delta=max(charge.delta for charge in stored.charges) * DELTA_UNIT,
             cap=Cost(balance.cap),
             spent=Cost(balance.spent + balance.reserved),
             private=reserve.private,
@@ -448,6 +483,11 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         """What is left on the account, or on the one of several that has least."""
         charged = self._charged(query)
         return min(row.remaining for row in self._store.accounts() if row.account in charged) * COST_UNIT
+
+    def _delta_remaining(self, query: Query) -> Fraction:
+        """The same of the delta for mechanisms."""
+        charged = self._charged(query)
+        return min(row.delta_remaining for row in self._store.accounts() if row.account in charged) * DELTA_UNIT
 
     # The two members below are all that `parco.testing` replaces.
     _private = True
@@ -516,6 +556,11 @@ def _whole_plan(ask: Ask, plans: list[Plan]) -> Plan | JointPlans:
 def _mechanism(stored: Settled) -> Mechanism:
     facts = stored.reserve.mechanism
     return mechanism_of({"kind": facts.kind, "scale": _pair(facts.scale), "lattice": _pair(facts.lattice)})
+
+
+def _selection(plan: Plan, stored: Settled) -> Selection | None:
+    """The selection that a stored answer was made by: its noise and its delta hold the threshold."""
+    return plan.selection_of(_mechanism(stored), units=max(charge.delta for charge in stored.charges))
 
 
 def _at_level(release: Release[Answer], plan: Plan) -> Release[Answer]:
