@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parco.errors import InternalError, RequestError
-from parco.measure import DELTA_UNIT, Measure
+from parco.measure import Measure
 from parco.mechanisms import design
 from parco.mechanisms.mechanism import Additive, Gaussian, TwoSidedGeometric
 from parco.mechanisms.selection import Selection, for_delta
@@ -142,4 +142,3 @@ def test_what_no_selection_can_have_is_refused() -> None:
         Selection(Gaussian(Fraction(20), ONE), 0, 1, replace=False)
     with pytest.raises(InternalError):
         Selection(Gaussian(Fraction(20), Fraction(2)), 1, 1, replace=False)
-    assert DELTA_UNIT == Fraction(1, 10**18)

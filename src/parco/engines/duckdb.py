@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlglot import exp
 
 from parco.contract.bins import CalendarBins
+from parco.contract.columns import IntegerColumn
 from parco.contract.contract import Contract
 from parco.engines.batches import column_name, record_batches
 from parco.engines.data import read_data
@@ -18,7 +19,6 @@ from parco.engines.source import Kind, Source, check, used_columns
 from parco.engines.sql import StoredColumn, statements
 from parco.engines.tree import text_list
 from parco.errors import DataError
-from parco.contract.columns import IntegerColumn
 from parco.queries.quantile import Tally
 from parco.queries.query import Query, Statistic
 

@@ -16,7 +16,19 @@ from parco.contract.rules import BLANK_CHARACTERS, normal_text
 from parco.engines.source import Kind
 from parco.engines.tree import PLACES, StoredColumn, decimal, literal, number, template, text_list
 
-__all__ = ["READ", "compared", "found_key", "key", "read_text", "ruled", "steps", "total", "total_of_squares", "unit", "whole"]
+__all__ = [
+    "READ",
+    "compared",
+    "found_key",
+    "key",
+    "read_text",
+    "ruled",
+    "steps",
+    "total",
+    "total_of_squares",
+    "unit",
+    "whole",
+]
 
 Constant = Callable[[Fraction], exp.Expression]
 
@@ -95,7 +107,10 @@ def found_key(declared: Column, column: StoredColumn) -> exp.Expression:
             inside, ends = "LENGTH(:x) <= :most", {"most": number(_KEY_LENGTH_MAX)}
         case IntegerColumn():
             low, high = declared.row_range
-            inside, ends = "CAST(:x AS BIGINT) BETWEEN :low AND :high", {"low": literal(int(low)), "high": literal(int(high))}
+            inside, ends = (
+                "CAST(:x AS BIGINT) BETWEEN :low AND :high",
+                {"low": literal(int(low)), "high": literal(int(high))},
+            )
         case _:
             raise AssertionError("keys were to be selected of a column that has none")
     return template(f"CASE WHEN {inside} THEN :x END", x=key(declared, column), **ends)

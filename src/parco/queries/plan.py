@@ -65,11 +65,6 @@ class Spend:
         width = None if error is None else _positive(error, "error")
         return cls(amount, width, level, delta=None if delta is None else _positive(delta, "delta"))
 
-    @property
-    def named(self) -> bool:
-        """Whether it asks for a sharpness at all: who names none takes any answer that is stored."""
-        return (self.cost, self.error, self.delta) != (None, None, None)
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -78,7 +73,7 @@ class Plan:
     `cost` is what it is charged, `half_width` the half-width of each cell's interval at `confidence`, both exact. Of a
     quantile it is by how many rows its rank may miss.
     `remaining` is what the account would hold afterwards, negative where it does not fit, `delta_remaining` the same of
-    its delta for mechanisms, and `repeat` says that the answer is already stored and free; a session fills in all three.
+    its delta for mechanisms, and `repeat` says that the answer is already stored and free; a session fills them in.
     """
 
     query: Query

@@ -340,7 +340,9 @@ class Query:
                 f"{column} is not a column of text or whole numbers without declared keys; there are: {names}"
             )
         if declared.keys is not None:
-            raise QuestionError(f"the keys of {column} are declared, so that none has to be selected: count by {column}")
+            raise QuestionError(
+                f"the keys of {column} are declared, so that none has to be selected: count by {column}"
+            )
         if self.by:
             raise QuestionError("keys are selected of one column at a time: leave out by")
         if self.contract.budget.delta_cap_units == 0:

@@ -34,8 +34,8 @@ class KeysAnswer(Answer):
     def promise(self) -> str:
         """What holds with which probability, in words."""
         return (
-            f"Keys whose noisy number of units is {decimal_text(self.threshold)} or more; there may be others. An interval "
-            f"covers with probability {float(self.confidence):.6g} or more, for a key chosen before this was released."
+            f"Keys whose noisy number of units is {decimal_text(self.threshold)} or more; there may be others. An"
+            f" interval covers with probability {float(self.confidence):.6g} or more, for a key named beforehand."
         )
 
     def _keys(self, place: int) -> pa.Array:

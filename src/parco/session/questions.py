@@ -79,8 +79,8 @@ class Questions(ABC, Generic[R, M, V, Q]):
     taken by its shortest decimal text. fresh: pay again, even where an answer is stored. key: an idempotency key; the
     same key never pays twice. part: the declared part of the units to ask; without it all units are asked, and
     every part pays. period: the period or periods to ask, where the contract protects a unit in one period. delta: of
-    a selection of keys, the most it may take of the contract's delta for mechanisms, its default share unless given. Each
-    raises RequestError for what the contract does not allow, BudgetError for what the account does not hold (then
+    a selection of keys, the most it may take of the contract's delta for mechanisms; the default share unless given.
+    Each raises RequestError for what the contract does not allow, BudgetError for what the account does not hold (then
     nothing was charged), ForfeitedError after a failure behind the charge.
     """
 

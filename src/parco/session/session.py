@@ -282,8 +282,8 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
             keys = "" if known is None else f", with keys from {decimal_text(known.threshold)} units on"
             raise SharperError(
                 f"an answer to this question ({plan.query}) is stored, less sharp than asked: within {width} instead "
-                f"of {decimal_text(plan.half_width)}{keys}. Take it for nothing by naming neither cost nor error, or pay "
-                f"{plan.cost} of {self.contract.budget.measure} for another with --fresh (in Python: fresh=True)",
+                f"of {decimal_text(plan.half_width)}{keys}. Take it for nothing by naming neither cost nor error, or "
+                f"pay {plan.cost} of {self.contract.budget.measure} for another with --fresh (in Python: fresh=True)",
                 stored=width,
                 cost=str(plan.cost),
             )
@@ -296,10 +296,9 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         mechanism = _mechanism(stored)
         if stored.reserve.private != self._private or mechanism.kind != plan.mechanism.kind:
             return False
-        known = _selection(plan, stored)
-        if ask.spend.delta is not None and known is not None and plan.selection is not None:
-            if known.threshold > plan.selection.threshold:
-                return False
+        known, wanted = _selection(plan, stored), None if ask.spend.delta is None else plan.selection
+        if known is not None and wanted is not None and known.threshold > wanted.threshold:
+            return False
         if ask.spend.cost is None and ask.spend.error is None:
             return True
         reached = ask.spend.error is not None and plan.half_width_of(mechanism) <= ask.spend.error
