@@ -31,6 +31,7 @@ budget = {{ measure = "pure", epsilon = "4", delta = "0.5", delta_mechanisms = "
 
 [columns.key]
 type = "text"
+keys = "select"
 """
 
 

@@ -64,7 +64,7 @@ def test_what_does_not_fit_is_refused_at_once_and_by_name(tmp_path: Path) -> Non
 
 def test_keys_that_are_not_declared_are_a_part_of_their_own(tmp_path: Path) -> None:
     """The hidden number of units behind a key has a cost of its own, in plan and ledger, and is stored as well."""
-    columns = COLUMNS.replace('keys = ["web", "shop", "phone"]\n', "")
+    columns = COLUMNS.replace('keys = ["web", "shop", "phone"]', 'keys = "select"')
     budget = 'measure = "pure"\nepsilon = "4"\ndelta = "1e-6"\ndelta_mechanisms = "1e-6"'
     asks = [
         Ask("select_keys", "channel", cost="1", delta="1e-7"),

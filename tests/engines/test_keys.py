@@ -16,7 +16,7 @@ from tests.shop import contract_text
 from . import reference
 from .build import SECRET, ask, write, write_parquet
 
-TOWN = '[columns.town]\ntype = "text"\n\n[columns.age]\ntype = "integer"\nlower = -5\nupper = 40\n'
+TOWN = '[columns.town]\ntype = "text"\nkeys = "select"\n\n[columns.age]\ntype = "integer"\nlower = -5\nupper = 40\n'
 WORDS = ("Rome", "Oslo", "a|b", "b", "", "e\u0301", "\u00e9", "'; --", "found", "x" * 200, "y" * 201)
 
 

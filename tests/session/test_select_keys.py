@@ -16,7 +16,7 @@ from parco.testing import TapeSession
 from tests.session.test_mean import spent
 from tests.shop import COLUMNS, HEADER, contract_text, open_shop, write_csv
 
-CITY = COLUMNS + '\n[columns.city]\ntype = "text"\n'
+CITY = COLUMNS + '\n[columns.city]\ntype = "text"\nkeys = "select"\n'
 COLUMNS_OF_A_FILE = (*HEADER, "city")
 # So much that noise is next to nothing, so that a key of two units is published and that of one is not.
 RICH = 'measure = "pure"\nepsilon = "9000"\ndelta = "1e-6"\ndelta_mechanisms = "1e-6"'
@@ -195,7 +195,9 @@ def test_whole_numbers_within_their_bounds_are_keys_too(tmp_path: Path) -> None:
 
 
 def test_normal_forms_conditions_parts_and_periods_hold(tmp_path: Path) -> None:
-    folded = COLUMNS + '\n[columns.city]\ntype = "text"\nnormal = ["casefold", "strip"]\nnull = "nowhere"\n'
+    folded = (
+        COLUMNS + '\n[columns.city]\ntype = "text"\nkeys = "select"\nnormal = ["casefold", "strip"]\nnull = "nowhere"\n'
+    )
     rows = [*visits("Rome ", "x", unit="1"), *visits("ROME", "", unit="2"), *visits("", unit="3", month="2024-02")]
     with parco.Session(shop(tmp_path / "a", rows, columns=folded, groups=3)) as session:
         assert keys(session.select_keys("city", cost="4000")) == ["nowhere", "rome"]

@@ -339,7 +339,7 @@ class Query:
             raise QuestionError(
                 f"{column} is not a column of text or whole numbers without declared keys; there are: {names}"
             )
-        if declared.keys is not None:
+        if declared.keys:
             raise QuestionError(
                 f"the keys of {column} are declared, so that none has to be selected: count by {column}"
             )
