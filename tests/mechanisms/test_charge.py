@@ -6,9 +6,11 @@ less noise than was charged for has to be noticed, or the comparison shows nothi
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
+from operator import add
 
 import mpmath
 import pytest
@@ -50,6 +52,10 @@ class Charged(ABC):
     def laws(self, mechanism: Mechanism) -> list[tuple[list[mpmath.mpf], list[mpmath.mpf]]]:
         """Pairs of laws on the outcomes of neighbours."""
 
+    def charge(self, mechanism: Mechanism) -> int:
+        """What is charged, in 10^-15."""
+        return mechanism.cost_units(ONE, self.measure)
+
     def loss(self, mechanism: Mechanism) -> mpmath.mpf:
         """The largest loss over all pairs, in the account's measure."""
         with mpmath.workdps(40):
@@ -60,12 +66,12 @@ class Charged(ABC):
 
     def test_the_charge_covers_the_loss_and_hardly_more(self) -> None:
         mechanism = self.made(UNITS)
-        charged = real(mechanism.cost_units(ONE, self.measure) * COST_UNIT)
+        charged = real(self.charge(mechanism) * COST_UNIT)
         assert charged * (1 - self.slack) <= self.loss(mechanism) <= charged * (1 + mpmath.mpf("1e-12"))
 
     def test_less_noise_than_was_charged_for_is_noticed(self) -> None:
         mechanism = self.made(UNITS)
-        charged = real(mechanism.cost_units(ONE, self.measure) * COST_UNIT)
+        charged = real(self.charge(mechanism) * COST_UNIT)
         fault = type(mechanism)(mechanism.scale * Fraction(9, 10), mechanism.lattice)
         assert self.loss(fault) > charged
 
@@ -130,6 +136,52 @@ class TestExponential(Charged):
 class TestExponentialInZcdp(TestExponential):
     # The largest loss lies between the gaps that are looked at, and orders below those.
     measure, slack = Measure.ZCDP, 0.1
+
+
+class TestTop(Charged):
+    """Two of three candidates, one after the other, whose scores a unit that comes moves upwards by up to 1."""
+
+    measure, slack = Measure.PURE, 1e-2
+    least = 0
+    distance = Sensitivity(l1=Fraction(1), l2_squared=Fraction(1, 2))
+
+    def made(self, units: int) -> Mechanism:
+        return design.choice_for_cost(self.measure, self.distance, step=STEP, units=units)
+
+    def charge(self, mechanism: Mechanism) -> int:
+        return mechanism.cost_units(self.distance, self.measure)
+
+    def laws(self, mechanism: Mechanism) -> list[tuple[list[mpmath.mpf], list[mpmath.mpf]]]:
+        assert isinstance(mechanism, Exponential)
+        # The worst is a candidate that hardly anybody would choose, against others that a unit moves.
+        starts = ((0, 0, 0), (0, 12, 12), (0, 7, 30), (12, 0, 12), (20, 10, 0))
+        moves = list(itertools.product((self.least, 1), repeat=3))
+        scaled = [tuple(place * mechanism.scale for place in start) for start in starts]
+        return [
+            (self.law(mechanism, tuple(map(add, start, move))), self.law(mechanism, start))
+            for start in scaled
+            for move in moves
+        ]
+
+    def law(self, mechanism: Mechanism, scores: tuple[Fraction, ...]) -> list[mpmath.mpf]:
+        """The chance of each ordered pair: the first among all, the second among those that are left."""
+        weights = [mpmath.exp(real(score / mechanism.scale)) for score in scores]
+        total = mpmath.fsum(weights)
+        return [
+            weights[first] / total * weights[second] / (total - weights[first])
+            for first, second in itertools.permutations(range(len(weights)), 2)
+        ]
+
+
+class TestTopOfReplacedUnits(TestTop):
+    """The same where scores may go up and down at once: twice as much."""
+
+    least = -1
+    distance = Sensitivity(l1=Fraction(2), l2_squared=Fraction(2))
+
+
+class TestTopInZcdp(TestTop):
+    measure, slack = Measure.ZCDP, 0.4
 
 
 @pytest.mark.parametrize("choices", [1, 7])

@@ -67,10 +67,10 @@ def answer_table(answer: Cells) -> Table:
     table = Table()
     for name in answer.by:
         table.add_column(plain(name))
-    for name in ("value", "lower", "upper"):
+    for name in answer.numbers:
         table.add_column(name, justify="right")
     for row in answer:
-        parts = (row.value, row.lower, row.upper)
+        parts = [getattr(row, name) for name in answer.numbers]
         amounts = ("none" if part is None else _amount(part, places) for part in parts)
         table.add_row(*(plain(key) for key in row.keys), *amounts)
     return table
@@ -358,6 +358,8 @@ def _what(record: dict[str, object]) -> str:
     column = f" {question['column']['name']}" if question["column"] else ""
     if "centre" in question:
         column += f" - {question['centre']}"
+    if "k" in question:
+        column += f" {question['k']}"
     if "at" in question:
         column += f" at {question['at']}"
     if "where" in question:

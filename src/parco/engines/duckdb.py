@@ -29,7 +29,7 @@ __all__ = ["DuckDBEngine", "Found", "keyed", "sums", "tallies"]
 
 Keyed = dict[str, int] | dict[int, int]
 Found = list[int] | list[Tally] | Keyed
-"""The exact cells of a question: integers, tallies where it is a quantile, units by key where keys are selected."""
+"""The exact cells of a question: integers, tallies where one is chosen by them, units by key where keys are selected."""
 
 _Line = tuple[int, int, int, int, str | None]
 # A line longer than this is dropped like any other that does not parse.
@@ -92,7 +92,7 @@ class DuckDBEngine:
                 query, cells = queries[int(question)], found[int(question)]
                 if query.finds_keys:
                     keyed(cells)[_key(query, key)] = int(total)
-                elif query.statistic is Statistic.QUANTILE:
+                elif _tallied(query):
                     tallies(cells)[int(cell)][int(value)] = int(total)
                 else:
                     sums(cells)[int(cell)] = int(total)
@@ -103,9 +103,13 @@ def _empty(query: Query) -> Found:
     """The cells of a question before any row was found."""
     if query.finds_keys:
         return dict[str, int]()
-    if query.statistic is Statistic.QUANTILE:
-        return [dict[int, int]() for _ in range(query.cells)]
+    if _tallied(query):
+        return [dict[int, int]() for _ in range(query.published)]
     return [0] * query.cells
+
+
+def _tallied(query: Query) -> bool:
+    return query.statistic is Statistic.QUANTILE or query.of_units
 
 
 def sums(found: Found) -> list[int]:
@@ -114,7 +118,7 @@ def sums(found: Found) -> list[int]:
 
 
 def tallies(found: Found) -> list[Tally]:
-    """What was found for a quantile."""
+    """What was found for a quantile, or for what units contribute."""
     return cast("list[Tally]", found)
 
 

@@ -7,7 +7,8 @@
     kept_cells    at most K cells of a unit
     result        cell, sum of amounts                     (quantile: cell, value, its rows)
 
-Where keys are selected a cell is the key itself, whichever the data hold.
+Where keys are selected a cell is the key itself, whichever the data hold. Of what units contribute each has one number,
+by all of its rows, so that none is left out.
 
 A question on a part of the units, or on a unit in one period, is so from `source_rows` on (`parts.py`, `periods.py`).
 Which rows and cells a unit keeps depends on its own rows and on the data set's secret: the order is that of a keyed
@@ -55,11 +56,16 @@ def statement(query: Query, columns: dict[str, StoredColumn], *, relation: exp.E
 
     Where keys are selected the cell is the key.
 
-    Of a quantile they are (cell, value in lattice steps, how many of its rows are kept), a value without rows absent.
+    Of a quantile they are (cell, value in lattice steps, how many of its rows are kept), a value without rows absent;
+    of what units contribute (0, number, how many units have it).
     `columns` maps the unit and each stored column the question uses; `relation` is what FROM names. A cell without
     rows is absent from the result: the caller, who knows the declared keys, puts its zero.
     """
     tables = {"source_rows": _source_rows(query, columns, relation, secret=secret)}
+    if query.of_units:
+        tables |= {"unit_cells": _contributed(), "unit_numbers": _unit_numbers(query)}
+        result = exp.select("0 AS cell", "value", "COUNT(*) AS total").from_("unit_numbers").group_by("value")
+        return _with_tables(result, tables)
     if query.statistic is Statistic.QUANTILE:
         kept = _cells_of_values(query, secret, table="kept_rows")
         tables |= {"kept_rows": _kept_rows(query, secret), "kept_cells": kept}
@@ -104,7 +110,7 @@ def statements(
         table = exp.to_table(tables[names]) if names in tables else relation.copy()
         answer = statement(query, own, relation=table, secret=secret).subquery("answer", copy=False)
         question = exp.alias_(_number(place), "question")
-        value = "value" if query.statistic is Statistic.QUANTILE else "0 AS value"
+        value = "value" if query.statistic is Statistic.QUANTILE or query.of_units else "0 AS value"
         cell, key = ("0 AS cell", "CAST(cell AS TEXT)") if query.finds_keys else ("cell", "CAST(NULL AS TEXT)")
         parts.append(exp.select(question, cell, value, "total", f"{key} AS found").from_(answer, copy=False))
     result = parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False, copy=False)
@@ -269,6 +275,18 @@ def _cells_of_values(query: Query, secret: bytes, *, table: str) -> exp.Select:
     return exp.select("cell", "value").from_(ranked).where(_template(_KEPT, limit=_number(query.groups)))
 
 
+def _contributed() -> exp.Select:
+    """How many rows each unit has in each cell, all of them."""
+    return exp.select("unit", "cell", "COUNT(*) AS own").from_("source_rows").group_by("unit", "cell")
+
+
+def _unit_numbers(query: Query) -> exp.Select:
+    """The one number of each unit: its rows in the cell where it has the most, or its cells; at most the largest."""
+    number = "MAX(own)" if query.statistic is Statistic.UNIT_ROWS else "COUNT(*)"
+    value = _template(f"CAST(LEAST({number}, :most) AS BIGINT)", most=_number(query.candidates[-1]))
+    return exp.select("unit", exp.alias_(value, "value")).from_("unit_cells").group_by("unit")
+
+
 def _unit_cells(query: Query) -> exp.Select:
     """What each unit puts into each cell: its sum, its rows up to R, or one."""
     match query.statistic:
@@ -279,7 +297,7 @@ def _unit_cells(query: Query) -> exp.Select:
             amount, table = _template("CAST(LEAST(COUNT(*), :rows) AS DECIMAL(38, 0))", rows=rows), "source_rows"
         case Statistic.COUNT_UNITS | Statistic.SELECT_KEYS:
             amount, table = _template("CAST(1 AS DECIMAL(38, 0))"), "source_rows"
-        case Statistic.COUNT_DISTINCT | Statistic.QUANTILE:
+        case _:
             raise AssertionError(f"a {query.statistic} does not add up over units")
     return exp.select("unit", "cell", exp.alias_(amount, "amount")).from_(table).group_by("unit", "cell")
 

@@ -71,7 +71,8 @@ class Plan:
     """What one release would be; computed from contract and question, without data and without spending.
 
     `cost` is what it is charged, `half_width` the half-width of each cell's interval at `confidence`, both exact. Of a
-    quantile it is by how many rows its rank may miss.
+    quantile it is by how many rows its rank may miss; of a top, how many rows fewer a key that it names may have than
+    one that it leaves out.
     `remaining` is what the account would hold afterwards, negative where it does not fit, `delta_remaining` the same of
     its delta for mechanisms, and `repeat` says that the answer is already stored and free; a session fills them in.
     """
@@ -128,7 +129,7 @@ class Plan:
         return {
             "question": str(self.query),
             "version": self.version,
-            "cells": self.query.cells,
+            "cells": self.query.published,
             "measure": str(self.query.contract.budget.measure),
             "mechanism": self.mechanism.kind,
             "scale": exact_text(self.mechanism.scale),
@@ -153,7 +154,11 @@ class Plan:
     @property
     def accuracy(self) -> str:
         """How near the answer will be, in words."""
+        if self.query.statistic is Statistic.TOP:
+            short = decimal_text(self.half_width)
+            return f"at most {short} rows fewer than a key left out at {float(self.confidence):.6g}"
         rows = " rows of rank" if self.query.statistic is Statistic.QUANTILE else ""
+        rows = " units of rank" if self.query.of_units else rows
         keys = "" if self.selection is None else f", keys from {decimal_text(self.selection.threshold)} units on"
         return f"± {decimal_text(self.half_width)}{rows} at {float(self.confidence):.6g}{keys}"
 
@@ -181,10 +186,10 @@ class Plan:
 def _designed(query: Query, spend: Spend) -> Mechanism:
     """The mechanism that the contract's measure prescribes for a question and what may be spent on it."""
     measure, distance, step = query.contract.budget.measure, sensitivity(query), query.step
-    if query.statistic is Statistic.QUANTILE:
+    if query.statistic in (Statistic.QUANTILE, Statistic.TOP) or query.of_units:
         if spend.error is None:
             return design.choice_for_cost(measure, distance, step=step, units=_units(query.contract, spend))
-        wanted = {"error": spend.error, "confidence": spend.confidence}
+        wanted = {"error": spend.error, "confidence": _of_each(query, spend.confidence)}
         return design.choice_for_error(measure, distance, step=step, candidates=len(query.candidates), **wanted)
     if spend.error is None:
         return design.for_cost(measure, distance, step=step, units=_units(query.contract, spend))
@@ -194,10 +199,15 @@ def _designed(query: Query, spend: Spend) -> Mechanism:
 def _half_width(query: Query, mechanism: Mechanism, confidence: Fraction) -> Fraction:
     match mechanism:
         case Exponential():
-            return mechanism.score_lost(confidence, candidates=len(query.candidates))
+            return mechanism.score_lost(_of_each(query, confidence), candidates=len(query.candidates))
         case Additive():
             return mechanism.half_width(confidence)
     raise AssertionError("a mechanism that is neither noise nor a choice")
+
+
+def _of_each(query: Query, confidence: Fraction) -> Fraction:
+    """The confidence of each choice with which all choices of one answer have `confidence` together."""
+    return 1 - (1 - confidence) / (query.k or 1)
 
 
 def _units(contract: Contract, spend: Spend) -> int:

@@ -52,6 +52,7 @@ class Asked:
     where: str | None = None
     centred: bool = False
     at: Fraction | None = None
+    k: int | None = None
 
 
 class How(TypedDict, total=False):
@@ -130,6 +131,14 @@ class Questions(ABC, Generic[R, M, V, Q]):
         `bins`: the name of bins, of a column with declared keys, or of a column that has bins of one kind.
         """
         return self.ask("histogram", bins, **how)
+
+    def top(self, bins: str, *, k: int, **how: Unpack[How]) -> R:
+        """Those `k` of the declared keys that have the most rows, in their order, drawn by the exponential mechanism.
+
+        `bins`: the name of bins, of a column with declared keys, or of a column that has bins of one kind. Only keys
+        are published. `error` is how many rows fewer a key that is named may have than one that is left out.
+        """
+        return self._ask(replace(self._read("top", bins, how), k=k))
 
     def select_keys(self, column: str, **how: Unpack[How]) -> R:
         """The keys of a column whose contract declares none, each with its noisy number of units.

@@ -57,6 +57,7 @@ from parco.session.questions import (
 )
 from parco.session.receipt import Receipt
 from parco.session.release import Answer, Release
+from parco.session.top import top_answer
 from parco.session.variance import VarianceAnswer, variance_release
 
 if TYPE_CHECKING:
@@ -179,12 +180,14 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         how: How = {name: getattr(ask, name) for name in How.__annotations__ if name != "key"}  # type: ignore[assignment]
         if ask.split is not None and ask.statistic != "mean":
             raise QuestionError("only a mean has two parts: leave out split")
+        if ask.k is not None and ask.statistic != "top":
+            raise QuestionError("only a top says how many keys it names: leave out k")
         if ask.at is not None and ask.statistic != "quantile":
             raise QuestionError("only a quantile is asked at shares of the rows: leave out at")
         if ask.statistic in JOINT:
             read = self._read(ask.statistic, ask.column, how)
             return joint_parts(ask.statistic, read, split=ask.split, at=ask.at)
-        return [self._read(ask.statistic, ask.column, how)]
+        return [replace(self._read(ask.statistic, ask.column, how), k=ask.k)]
 
     def _all(self, asks: list[Asked]) -> list[Release[Answer]]:
         """The release of each question; everything that can be refused is refused before anything is charged."""
@@ -245,6 +248,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
             where=ask.where,
             centred=ask.centred,
             at=ask.at,
+            k=ask.k,
         )
         return Plan.of(query, version=self.version, spend=ask.spend)
 
@@ -342,7 +346,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
             contract=self._signed.contract,
             mechanism=MechanismFacts(plan.mechanism.kind, plan.mechanism.scale, plan.mechanism.lattice),
             sensitivity=SensitivityFacts(plan.sensitivity.l1, plan.sensitivity.l2_squared),
-            cells=plan.query.cells,
+            cells=plan.query.published,
             charges=tuple(Charge(number, plan.cost.units, plan.delta_units) for number in self._charged(plan.query)),
             fresh=ask.fresh,
             private=self._private,
@@ -389,6 +393,8 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         match plan.mechanism:
             case Additive():
                 noisy = self._noisy(plan, plan.mechanism, found)
+            case Exponential() if plan.query.k is not None:
+                noisy = self._ranked(plan.query.k, plan.mechanism, found)
             case Exponential():
                 noisy = self._chosen(plan, plan.mechanism, found)
         return canonical.encode({"cells": noisy, "parco": version("parco")})
@@ -416,6 +422,12 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         kept = [(key, steps) for key, steps in zip(keys, noisy, strict=True) if selection.kept(steps)]
         return {"cells": [steps for _, steps in kept], "keys": [key for key, _ in kept]}
 
+    def _ranked(self, k: int, mechanism: Exponential, found: Found) -> list[int]:
+        """The places of k keys, in the order in which they are chosen by their exact counts."""
+        from parco.engines.duckdb import sums
+
+        return mechanism.choose_several(sums(found), k, self._bits())
+
     def _chosen(self, plan: Plan, mechanism: Exponential, found: Found) -> list[int]:
         """One candidate a group, in lattice steps; the same path whatever the group holds, and where it is empty."""
         from parco.engines.duckdb import tallies
@@ -424,7 +436,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         places = []
         for tally in tallies(found):
             places.append(mechanism.choose(runs(tally, at=share, candidates=candidates), bits))
-            self._progress("drawing", len(places), plan.query.cells)
+            self._progress("drawing", len(places), plan.query.published)
         return [candidates[place] for place in places]
 
     def _repeat(self, stored: Stored, plan: Plan) -> Release[Answer]:
@@ -436,13 +448,15 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         body, mechanism = canonical.decode(stored.answer), _mechanism(stored)
         selection = _selection(plan, stored)
         answer = Answer(
-            by=plan.query.by,
+            by=() if plan.query.of_units else plan.query.by,
             labels=tuple(plan.query.labels()),
             values=tuple(body["cells"]),
             lattice=mechanism.lattice,
             half_width=plan.half_width_of(mechanism),
             confidence=plan.confidence,
         )
+        if plan.query.k is not None:
+            answer = top_answer(answer)
         if selection is not None:
             answer = keys_answer(answer, plan.query, keys=body["keys"], threshold=selection.threshold)
         receipt = self._receipt(stored, plan, parco=body["parco"])
