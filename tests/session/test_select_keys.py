@@ -121,6 +121,7 @@ def test_a_delta_that_does_not_fit_charges_nothing(tmp_path: Path) -> None:
         ("channel", {}, "declared"),
         ("dollars", {}, "there are: items, city"),
         ("town", {}, "there are: items, city"),
+        (None, {}, "there are: items, city"),
         ("city", {"by": "channel"}, "leave out by"),
         ("city", {"delta": "1e-19"}, "1e-18"),
         ("city", {"delta": "0"}, "above 0"),
@@ -128,11 +129,11 @@ def test_a_delta_that_does_not_fit_charges_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_selection_is_refused_before_data_are_read(
-    tmp_path: Path, column: str, how: dict[str, str], told: str
+    tmp_path: Path, column: str | None, how: dict[str, str], told: str
 ) -> None:
     with parco.Session(shop(tmp_path, []), data=tmp_path / "nothing.csv") as session:
         with pytest.raises(parco.QuestionError, match=told):
-            session.select_keys(column, **how)  # type: ignore[arg-type]
+            session.ask("select_keys", column, **how)  # type: ignore[arg-type]
         with pytest.raises(parco.QuestionError, match="no declared keys"):
             session.count(by="city")
         with pytest.raises(parco.QuestionError, match="no declared keys"):

@@ -34,9 +34,11 @@ R = TypeVar("R")
 M = TypeVar("M")
 V = TypeVar("V")
 Q = TypeVar("Q")
+B = TypeVar("B")
 
 _STATISTICS = (
-    "count, count_units, sum, sum_squares, count_distinct, histogram, top, select_keys, mean, variance or quantile."
+    "count, count_units, sum, sum_squares, count_distinct, histogram, top, select_keys, mean, variance, quantile or"
+    " suggest_bounds."
 )
 
 _OUT = Console(highlight=False, emoji=False)
@@ -180,6 +182,8 @@ def cap(contract: ContractPath, reason: ReasonOption, ledger: LedgerOption = Non
 
 `parco release contract.toml select_keys city --delta 1e-9`
 
+`parco release contract.toml suggest_bounds dollars --by month --cover 0.98`
+
 `parco release contract.toml --ask questions.toml`
 """,
 )
@@ -196,6 +200,7 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
     split: Annotated[str | None, typer.Option("--split", help="A mean's: the sum's share [default: 1/2].")] = None,
     at: Annotated[list[str] | None, typer.Option("--at", help="A quantile's: such as 0.5; repeat for several.")] = None,
     k: Annotated[int | None, typer.Option("--k", help="A top's: how many keys it names.")] = None,
+    cover: Annotated[str | None, typer.Option("--cover", help="Suggested bounds': a share [default: 0.98].")] = None,
     delta: Annotated[str | None, typer.Option("--delta", help="Of selected keys: the most to take of it.")] = None,
     data: Annotated[Path | None, typer.Option("--data", help="[default: the contract's source]")] = None,
     ledger: LedgerOption = None,
@@ -230,16 +235,16 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
             "delta": delta,
         }
         if ask is not None:
-            if any((statistic, column, by, where, cost, error, confidence, split, at, k, delta, key, fresh)):
+            if any((statistic, column, by, where, cost, error, confidence, split, at, k, cover, delta, key, fresh)):
                 raise QuestionError("with --ask, the questions and their options stand in the file")
             _release_all(session, ask, dry_run=dry_run, as_json=as_json)
             return
         if statistic is None:
             raise QuestionError("name a statistic, such as count, or several questions with --ask FILE")
         if dry_run:
-            plan = _asked(session.plan, statistic, column, split=split, at=at, k=k, how=asked)
+            plan = _asked(session.plan, statistic, column, split=split, at=at, k=k, cover=cover, how=asked)
         else:
-            released = _asked(session, statistic, column, split=split, at=at, k=k, how=asked)
+            released = _asked(session, statistic, column, split=split, at=at, k=k, cover=cover, how=asked)
     if dry_run:
         _print_json(plan.record()) if as_json else _OUT.print(show.plain_lines(str(plan)))
     elif as_json:
@@ -367,16 +372,21 @@ def _release_all(session: Session, path: Path, *, dry_run: bool, as_json: bool) 
 
 
 def _asked(
-    questions: Questions[R, M, V, Q],
+    questions: Questions[R, M, V, Q, B],
     statistic: str,
     column: str | None,
     *,
     split: str | None,
     at: list[str] | None,
     k: int | None,
+    cover: str | None,
     how: How,
-) -> R | M | V | Q:
+) -> R | M | V | Q | B:
     """A question named by text, to a session or to its planner."""
+    if statistic == "suggest_bounds":
+        return questions.suggest_bounds(column, cover=cover, **how)
+    if cover is not None:
+        raise QuestionError("only suggested bounds leave a share as it is: leave out --cover")
     if split is not None and statistic != "mean":
         raise QuestionError("only a mean has two parts: leave out --split")
     if at and statistic != "quantile":

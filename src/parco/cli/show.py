@@ -21,6 +21,7 @@ from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text, exact_text
 from parco.privacy.claim import Claim
 from parco.queries import consequences
 from parco.queries.filters import words
+from parco.session.bounds import BoundsAnswer
 from parco.session.mean import MeanAnswer
 from parco.session.quantile import QuantileAnswer
 from parco.session.receipt import account_claims
@@ -110,12 +111,16 @@ def bars(answer: Answer) -> Table:
 
 def show_release(
     console: Console,
-    release: Release[Answer] | Release[MeanAnswer] | Release[VarianceAnswer] | Release[QuantileAnswer],
+    release: Release[Answer]
+    | Release[MeanAnswer]
+    | Release[VarianceAnswer]
+    | Release[QuantileAnswer]
+    | Release[BoundsAnswer],
 ) -> None:
     """The answer, what its interval covers, its receipt, and where to read what may be claimed."""
     console.print(plain(release.receipt.question))
     console.print(answer_table(release.value))
-    console.print(release.value.promise)
+    console.print(plain_lines(release.value.promise))
     console.print(plain(f"Bounding: {release.receipt.limits}."))
     console.print(plain_lines(str(release.receipt)))
     if release.repeat:

@@ -29,7 +29,7 @@ __all__ = ["DuckDBEngine", "Found", "keyed", "sums", "tallies"]
 
 Keyed = dict[str, int] | dict[int, int]
 Found = list[int] | list[Tally] | Keyed
-"""The exact cells of a question: integers, tallies where one is chosen by them, units by key where keys are selected."""
+"""The exact cells of a question: integers, tallies to choose by, or units by key where keys are selected."""
 
 _Line = tuple[int, int, int, int, str | None]
 # A line longer than this is dropped like any other that does not parse.

@@ -125,7 +125,12 @@ class Query:
         periods = periods_of(contract, names, period)
         condition = None if where is None else Filter.of(contract, where)
         query = cls(contract, Statistic(statistic), name, names, _part(contract, part), periods, condition, at=at, k=k)
-        query._check_column()
+        if query.of_units:
+            query._check_contribution()
+        elif query.finds_keys:
+            query._check_selection()
+        else:
+            query._check_column()
         query._check_groups()
         return replace(query, centre=query._middle) if centred else query
 
@@ -339,16 +344,10 @@ class Query:
             raise QuestionError(
                 f'count_units takes no column; for units with a value of one, add where="{self.column} is not null"'
             )
-        if self.of_units:
-            self._check_contribution()
-            return
         if self.statistic in (Statistic.COUNT_UNITS, Statistic.COUNT, Statistic.TOP) and self.column is None:
             return
         if self.column is None:
             raise QuestionError(f"{self.statistic} needs the name of a column")
-        if self.finds_keys:
-            self._check_selection(self.column)
-            return
         numeric = self.contract.numeric(self.column)
         if self.statistic is Statistic.COUNT_DISTINCT:
             if numeric is None and self.contract.keys(self.column) is None:
@@ -378,13 +377,14 @@ class Query:
             if numeric.lower == numeric.upper:
                 raise QuestionError(f"{self.column} has one bound only: each quantile is that for any data")
 
-    def _check_selection(self, column: str) -> None:
-        declared = self.contract.columns.get(column)
+    def _check_selection(self) -> None:
+        column = self.column
+        declared = None if column is None else self.contract.columns.get(column)
         if not isinstance(declared, TextColumn | IntegerColumn):
             there = [name for name, one in self.contract.columns.items() if isinstance(one, TextColumn | IntegerColumn)]
             names = ", ".join(name for name in there if self.contract.keys(name) is None) or "none"
             raise QuestionError(
-                f"{column} is not a column of text or whole numbers without declared keys; there are: {names}"
+                f"select_keys takes a column of text or whole numbers without declared keys; there are: {names}"
             )
         if declared.keys:
             raise QuestionError(
@@ -415,7 +415,9 @@ class Query:
         if len(self.periods) > 1:
             raise QuestionError(f"{self.statistic} puts all units into one group: name one period")
         if len(self.candidates) == 1:
-            raise QuestionError("there is one group only, so that a unit is in no more: no data are needed to know that")
+            raise QuestionError(
+                "there is one group only, so that a unit is in no more: no data are needed to know that"
+            )
 
     def _check_share(self, share: Fraction) -> None:
         if not 0 <= share <= 1 or share.denominator > _SHARE_DENOMINATOR_MAX:

@@ -36,11 +36,12 @@ from parco.mechanisms.mechanism import Additive, Exponential, Mechanism, mechani
 from parco.mechanisms.selection import Selection
 from parco.noise.bits import BitSource, CipherBits
 from parco.privacy.sensitivity import Sensitivity
-from parco.queries.joint import MeanPlan, QuantilePlan, VariancePlan
+from parco.queries.joint import BoundsPlan, MeanPlan, QuantilePlan, VariancePlan
 from parco.queries.plan import Plan
 from parco.queries.quantile import runs
 from parco.queries.query import Query
 from parco.session.ask import Ask
+from parco.session.bounds import BoundsAnswer, bounds_release
 from parco.session.keys import keys_answer
 from parco.session.mean import MeanAnswer, mean_release
 from parco.session.quantile import QuantileAnswer, quantile_release
@@ -50,6 +51,8 @@ from parco.session.questions import (
     How,
     Questions,
     Shares,
+    bounds_cover,
+    bounds_parts,
     joint_parts,
     mean_parts,
     quantile_parts,
@@ -68,8 +71,8 @@ __all__ = ["Planner", "Session", "default_actor", "default_ledger"]
 
 E = TypeVar("E")
 Progress = Callable[[str, int, int], None]
-Joint = Release[MeanAnswer] | Release[VarianceAnswer] | Release[QuantileAnswer]
-JointPlans = MeanPlan | VariancePlan | QuantilePlan
+Joint = Release[MeanAnswer] | Release[VarianceAnswer] | Release[QuantileAnswer] | Release[BoundsAnswer]
+JointPlans = MeanPlan | VariancePlan | QuantilePlan | BoundsPlan
 
 _FAILED = (
     "the release failed after its charge: the charge stands. Why it failed is not told, since that could depend on "
@@ -79,7 +82,11 @@ _POLL_SECONDS = 0.05
 _WAIT_SECONDS_MAX = 3600.0
 
 
-class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAnswer], Release[QuantileAnswer]]):
+class Session(
+    Questions[
+        Release[Answer], Release[MeanAnswer], Release[VarianceAnswer], Release[QuantileAnswer], Release[BoundsAnswer]
+    ]
+):
     """One actor's door to one data set under one signed contract; a context manager, safe to share among threads.
 
     contract: as read from its file. data: a CSV or Parquet file, a folder of such files, or a frame (a
@@ -144,10 +151,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         """
         groups = [self._parts(ask) for ask in asks]
         found = iter(self._all([part for group in groups for part in group]))
-        return [
-            self._whole(ask.statistic, group, [next(found) for _ in group])
-            for ask, group in zip(asks, groups, strict=True)
-        ]
+        return [self._whole(ask, group, [next(found) for _ in group]) for ask, group in zip(asks, groups, strict=True)]
 
     def _ask(self, ask: Asked) -> Release[Answer]:
         return self._all([ask])[0]
@@ -164,14 +168,20 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         parts = quantile_parts(ask, at)
         return quantile_release([part.at or Fraction(0) for part in parts], self._all(parts))
 
-    def _whole(self, statistic: str, asks: list[Asked], found: list[Release[Answer]]) -> Release[Answer] | Joint:
-        match statistic:
+    def _bounds(self, ask: Asked, cover: Fraction) -> Release[BoundsAnswer]:
+        parts = bounds_parts(ask, cover)
+        return bounds_release([self._plan(part).query for part in parts], self._all(parts), cover=cover)
+
+    def _whole(self, ask: Ask, asks: list[Asked], found: list[Release[Answer]]) -> Release[Answer] | Joint:
+        match ask.statistic:
             case "mean":
                 return mean_release(self._plan(asks[0]).query, *found)
             case "variance":
                 return variance_release(self._plan(asks[0]).query, *found)
             case "quantile":
-                return quantile_release([ask.at or Fraction(0) for ask in asks], found)
+                return quantile_release([part.at or Fraction(0) for part in asks], found)
+            case "suggest_bounds":
+                return bounds_release([self._plan(part).query for part in asks], found, cover=bounds_cover(ask.cover))
         return found[0]
 
     def _parts(self, ask: Ask) -> list[Asked]:
@@ -180,13 +190,15 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         how: How = {name: getattr(ask, name) for name in How.__annotations__ if name != "key"}  # type: ignore[assignment]
         if ask.split is not None and ask.statistic != "mean":
             raise QuestionError("only a mean has two parts: leave out split")
+        if ask.cover is not None and ask.statistic != "suggest_bounds":
+            raise QuestionError("only suggested bounds leave a share as it is: leave out cover")
         if ask.k is not None and ask.statistic != "top":
             raise QuestionError("only a top says how many keys it names: leave out k")
         if ask.at is not None and ask.statistic != "quantile":
             raise QuestionError("only a quantile is asked at shares of the rows: leave out at")
         if ask.statistic in JOINT:
             read = self._read(ask.statistic, ask.column, how)
-            return joint_parts(ask.statistic, read, split=ask.split, at=ask.at)
+            return joint_parts(ask.statistic, read, split=ask.split, at=ask.at, cover=ask.cover)
         return [replace(self._read(ask.statistic, ask.column, how), k=ask.k)]
 
     def _all(self, asks: list[Asked]) -> list[Release[Answer]]:
@@ -510,7 +522,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         return CipherBits()
 
 
-class Planner(Questions[Plan, MeanPlan, VariancePlan, QuantilePlan]):
+class Planner(Questions[Plan, MeanPlan, VariancePlan, QuantilePlan, BoundsPlan]):
     """The questions of a session, answered with their plans: cost, half-width, what would be left."""
 
     def __init__(self, session: Session) -> None:
@@ -531,6 +543,9 @@ class Planner(Questions[Plan, MeanPlan, VariancePlan, QuantilePlan]):
 
     def _quantile(self, ask: Asked, at: Shares) -> QuantilePlan:
         return QuantilePlan(tuple(self._planned(quantile_parts(ask, at))))
+
+    def _bounds(self, ask: Asked, cover: Fraction) -> BoundsPlan:
+        return BoundsPlan(tuple(self._planned(bounds_parts(ask, cover))))
 
     def _planned(self, parts: list[Asked]) -> list[Plan]:
         return [self._session._planned(part) for part in parts]
@@ -563,6 +578,8 @@ def _whole_plan(ask: Ask, plans: list[Plan]) -> Plan | JointPlans:
             return VariancePlan(*plans)
         case "quantile":
             return QuantilePlan(tuple(plans))
+        case "suggest_bounds":
+            return BoundsPlan(tuple(plans))
     return plans[0]
 
 
