@@ -27,21 +27,26 @@ from parco.errors import (
     VerificationError,
 )
 from parco.measure import Cost, Measure
-from parco.queries.joint import MeanPlan, QuantilePlan, VariancePlan
+from parco.queries.joint import BoundsPlan, MeanPlan, QuantilePlan, VariancePlan
 from parco.queries.plan import Plan
 from parco.queries.query import Query
 from parco.session.ask import Ask
+from parco.session.bounds import BoundsAnswer
+from parco.session.keys import KeysAnswer
 from parco.session.mean import MeanAnswer
 from parco.session.quantile import QuantileAnswer, histogram_quantiles
 from parco.session.receipt import Receipt
 from parco.session.release import Answer, Release, Row
 from parco.session.session import Session
 from parco.session.signing import move_cap, revise, sign
+from parco.session.top import TopAnswer
 from parco.session.variance import VarianceAnswer
 
 __all__ = [
     "Answer",
     "Ask",
+    "BoundsAnswer",
+    "BoundsPlan",
     "BudgetError",
     "BusyError",
     "Contract",
@@ -52,6 +57,7 @@ __all__ = [
     "ForfeitedError",
     "InternalError",
     "KeyReuseError",
+    "KeysAnswer",
     "LedgerFormatError",
     "MeanAnswer",
     "MeanPlan",
@@ -70,6 +76,7 @@ __all__ = [
     "Session",
     "SharperError",
     "StorageError",
+    "TopAnswer",
     "VarianceAnswer",
     "VariancePlan",
     "VerificationError",
