@@ -33,21 +33,26 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from parco.measure import Cost, Measure
-    from parco.queries.joint import QuantilePlan, VariancePlan
+    from parco.queries.joint import BoundsPlan, MeanPlan, QuantilePlan, VariancePlan
     from parco.queries.plan import Plan
     from parco.queries.query import Query
     from parco.session.ask import Ask
+    from parco.session.bounds import BoundsAnswer
+    from parco.session.keys import KeysAnswer
     from parco.session.mean import MeanAnswer
     from parco.session.quantile import QuantileAnswer, histogram_quantiles
     from parco.session.receipt import Receipt
     from parco.session.release import Answer, Release, Row
     from parco.session.session import Session
     from parco.session.signing import move_cap, revise, sign
+    from parco.session.top import TopAnswer
     from parco.session.variance import VarianceAnswer
 
 __all__ = [
     "Answer",
     "Ask",
+    "BoundsAnswer",
+    "BoundsPlan",
     "BudgetError",
     "BusyError",
     "Contract",
@@ -58,6 +63,7 @@ __all__ = [
     "ForfeitedError",
     "InternalError",
     "KeyReuseError",
+    "KeysAnswer",
     "LedgerFormatError",
     "MeanAnswer",
     "MeanPlan",
@@ -76,6 +82,7 @@ __all__ = [
     "Session",
     "SharperError",
     "StorageError",
+    "TopAnswer",
     "VarianceAnswer",
     "VariancePlan",
     "VerificationError",
@@ -110,12 +117,16 @@ _HOMES = {
         "Measure",
     ),
     "parco.queries.joint": (
+        "BoundsPlan",
+        "MeanPlan",
         "QuantilePlan",
         "VariancePlan",
     ),
     "parco.queries.plan": ("Plan",),
     "parco.queries.query": ("Query",),
     "parco.session.ask": ("Ask",),
+    "parco.session.bounds": ("BoundsAnswer",),
+    "parco.session.keys": ("KeysAnswer",),
     "parco.session.mean": ("MeanAnswer",),
     "parco.session.quantile": (
         "QuantileAnswer",
@@ -133,6 +144,7 @@ _HOMES = {
         "revise",
         "sign",
     ),
+    "parco.session.top": ("TopAnswer",),
     "parco.session.variance": ("VarianceAnswer",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -10,7 +10,7 @@ import pytest
 import parco
 from parco import Ask
 from parco.session.session import Session
-from tests.shop import open_shop
+from tests.shop import COLUMNS, open_shop
 
 COST_UNIT = Fraction(1, 10**15)
 PURE = 'measure = "pure"\nepsilon = "{}"'
@@ -60,3 +60,27 @@ def test_what_does_not_fit_is_refused_at_once_and_by_name(tmp_path: Path) -> Non
         assert spent(session) == 0
         # Nothing is set aside for what nobody asked.
         assert str(session.count(cost="1").cost) == "1"
+
+
+def test_keys_that_are_not_declared_are_a_part_of_their_own(tmp_path: Path) -> None:
+    """The hidden number of units behind a key has a cost of its own, in plan and ledger, and is stored as well."""
+    columns = COLUMNS.replace('keys = ["web", "shop", "phone"]', 'keys = "select"')
+    budget = 'measure = "pure"\nepsilon = "4"\ndelta = "1e-6"\ndelta_mechanisms = "1e-6"'
+    asks = [
+        Ask("select_keys", "channel", cost="1", delta="1e-7"),
+        Ask("count", "dollars", cost="1"),
+        Ask("mean", "dollars", cost="2"),
+    ]
+    with Session(open_shop(tmp_path, budget=budget, columns=columns)) as session:
+        with pytest.raises(parco.QuestionError, match="no declared keys"):
+            session.count(by="channel", cost="1")
+        plans = session.plan.release(asks)
+        assert [str(plan.cost) for plan in plans] == ["1", "1", "2"]
+        # Three parts, since the count of the mean is the count that is asked beside it.
+        released = session.release(asks)
+        (account,) = session.budget()
+        assert account.spent * COST_UNIT == 3 == sum(one.cost.value for one in released)
+        assert account.delta_spent == plans[0].delta_units > 0  # type: ignore[union-attr]
+        assert session.count("dollars", cost="1").repeat
+        assert session.select_keys("channel").repeat
+        assert spent(session) == 3

@@ -1,11 +1,11 @@
-"""Histograms, variances and quantiles from the command line."""
+"""Histograms, variances, quantiles, tops, selected keys and suggested bounds from the command line."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from tests.cli.run import parco, parco_json
-from tests.shop import open_shop
+from tests.shop import COLUMNS, open_shop
 
 
 def test_quantiles_in_json_in_a_dry_run_and_on_a_terminal(tmp_path: Path) -> None:
@@ -38,3 +38,44 @@ def test_a_variance_and_a_histogram(tmp_path: Path) -> None:
     assert len(parco_json(*ask, "histogram", "month")["rows"]) == 4
     assert parco_json(*ask, "count", "--by", "month")["repeat"]
     assert "--at" in parco(*ask, "count", "--at", "0.5", code=2).stderr
+
+
+def test_keys_are_selected_at_a_cost_and_a_delta(tmp_path: Path) -> None:
+    budget = 'measure = "pure"\nepsilon = "9000"\ndelta = "1e-6"\ndelta_mechanisms = "1e-6"'
+    columns = COLUMNS.replace('keys = ["web", "shop", "phone"]', 'keys = "select"')
+    rows = [(unit, "2024-01-05", "1", "3", channel) for unit in "123" for channel in ("web", "m\u200eail")]
+    open_shop(tmp_path, budget=budget, columns=columns, purchases=rows)
+    ask = ("release", tmp_path / "contract.toml", "select_keys", "channel", "--cost", "8000", "--delta", "1e-7")
+    plan = parco_json(*ask, "--dry-run")
+    done = parco_json(*ask)
+    assert [row["channel"] for row in done["rows"]] == ["m\u200eail", "web"]
+    assert plan["delta"] == done["receipt"]["delta"]
+    shown = parco(*ask).stdout
+    assert "\\u200e" in shown or "\\200e" in shown
+    assert "\u200e" not in shown
+    (account,) = parco_json("budget", "--ledger", tmp_path / "shop.ledger")["accounts"]
+    assert account["delta_spent"] == done["receipt"]["delta"]
+    assert "for mechanisms" in parco("budget", "--ledger", tmp_path / "shop.ledger").stdout
+    *_, told = parco_json("history", "--ledger", tmp_path / "shop.ledger")["history"]
+    assert told["delta"] == account["delta_spent"]
+    assert "delta" in parco("release", tmp_path / "contract.toml", "count", "--delta", "1e-9", code=2).stderr
+
+
+def test_a_top_and_suggested_bounds(tmp_path: Path) -> None:
+    open_shop(tmp_path, budget='measure = "pure"\nepsilon = "100"')
+    ask = ("release", tmp_path / "contract.toml")
+    top = parco_json(*ask, "top", "month", "--k", "2", "--cost", "1")
+    assert [row["rank"] for row in top["rows"]] == [1, 2]
+    assert "left out" in parco(*ask, "top", "month", "--k", "2").stdout
+    assert "--k 3" in parco(*ask, "top", "month", code=2).stderr
+    assert "--k" in parco(*ask, "count", "--k", "2", code=2).stderr
+    plan = parco_json(*ask, "suggest_bounds", "dollars", "--by", "month", "--cost", "4", "--dry-run")
+    bounds = parco_json(*ask, "suggest_bounds", "dollars", "--by", "month", "--cost", "4")
+    assert (plan["cost"], len(plan["parts"])) == (bounds["cost"], 4)
+    assert [row["bound"] for row in bounds["rows"]] == ["lower", "upper", "rows", "groups"]
+    shown = parco(*ask, "suggest_bounds", "dollars", "--by", "month").stdout
+    assert "[columns.dollars]" in shown
+    assert "parco revise" in shown
+    assert "--cover" in parco(*ask, "count", "--cover", "0.9", code=2).stderr
+    history = parco("history", "--ledger", tmp_path / "shop.ledger").stdout.split()
+    assert {"top", "quantile", "unit_rows", "unit_groups", "0.98"} <= set(history)

@@ -242,7 +242,7 @@ def test_bounds_and_lattice_are_finite_numbers(old: str, value: str) -> None:
         ([("keys = [0, 1, 2]", "keys = [0, true]")], "columns.age.keys.1", ""),
         ([("keys = [0, 1, 2]", 'keys = [0, "1"]')], "columns.age.keys.1", ""),
         ([("keys = [0, 1, 2]", "keys = [0, 1.0]")], "columns.age.keys.1", ""),
-        ([('["north", "south"]', "[]")], "columns.ward", "between 1 and"),
+        ([('["north", "south"]', "[]")], "columns.ward.keys", "between 1 and"),
         ([('["north", "south"]', '["a", "b", "a"]')], "columns.ward", "declared twice as keys: a"),
         ([('["north", "south"]', '["a", 1]')], "columns.ward.keys.1", ""),
         ([('["north", "south"]', '"north"')], "columns.ward.keys", ""),

@@ -81,7 +81,7 @@ def test_the_file_is_read_by_one_statement(tmp_path: Path, monkeypatch: pytest.M
     contract, statements = open_shop(tmp_path), []
     original = duckdb._fetch
 
-    def counted(sql: str, rows: Any) -> list[tuple[int, int, int, int]]:
+    def counted(sql: str, rows: Any) -> list[tuple[int, int, int, int, str | None]]:
         statements.append(sql)
         return original(sql, rows)
 

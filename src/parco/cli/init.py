@@ -61,7 +61,7 @@ _HELP = """
 # A column needs, by its type:
 #   integer   lower, upper (and keys = [1, 2], to group by it)
 #   decimal   lattice (such as "0.01"), lower, upper: multiples of the lattice
-#   text      keys = ["a", "b"]: all others are dropped
+#   text      keys = ["a", "b"]: all others are dropped (keys = "select": none is declared)
 #   boolean   nothing (or true = ["yes"], false = ["no"]: how a CSV file spells them)
 #   date      nothing (or formats = ["%d.%m.%Y"]); to group by months, add
 #             [bins.month]

@@ -34,8 +34,12 @@ R = TypeVar("R")
 M = TypeVar("M")
 V = TypeVar("V")
 Q = TypeVar("Q")
+B = TypeVar("B")
 
-_STATISTICS = "count, count_units, sum, sum_squares, count_distinct, histogram, mean, variance or quantile."
+_STATISTICS = (
+    "count, count_units, sum, sum_squares, count_distinct, histogram, top, select_keys, mean, variance, quantile or"
+    " suggest_bounds."
+)
 
 _OUT = Console(highlight=False, emoji=False)
 
@@ -174,6 +178,12 @@ def cap(contract: ContractPath, reason: ReasonOption, ledger: LedgerOption = Non
 
 `parco release contract.toml histogram month`
 
+`parco release contract.toml top month --k 3`
+
+`parco release contract.toml select_keys city --delta 1e-9`
+
+`parco release contract.toml suggest_bounds dollars --by month --cover 0.98`
+
 `parco release contract.toml --ask questions.toml`
 """,
 )
@@ -189,6 +199,9 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
     confidence: Annotated[str | None, typer.Option("--confidence", help="Of the intervals [default: 0.95].")] = None,
     split: Annotated[str | None, typer.Option("--split", help="A mean's: the sum's share [default: 1/2].")] = None,
     at: Annotated[list[str] | None, typer.Option("--at", help="A quantile's: such as 0.5; repeat for several.")] = None,
+    k: Annotated[int | None, typer.Option("--k", help="A top's: how many keys it names.")] = None,
+    cover: Annotated[str | None, typer.Option("--cover", help="Suggested bounds': a share [default: 0.98].")] = None,
+    delta: Annotated[str | None, typer.Option("--delta", help="Of selected keys: the most to take of it.")] = None,
     data: Annotated[Path | None, typer.Option("--data", help="[default: the contract's source]")] = None,
     ledger: LedgerOption = None,
     data_version: Annotated[str | None, typer.Option("--version", help="Your label for the state of the data.")] = None,
@@ -219,18 +232,19 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
             "key": key,
             "part": part,
             "period": period or None,
+            "delta": delta,
         }
         if ask is not None:
-            if any((statistic, column, by, where, cost, error, confidence, split, at, key, fresh)):
+            if any((statistic, column, by, where, cost, error, confidence, split, at, k, cover, delta, key, fresh)):
                 raise QuestionError("with --ask, the questions and their options stand in the file")
             _release_all(session, ask, dry_run=dry_run, as_json=as_json)
             return
         if statistic is None:
             raise QuestionError("name a statistic, such as count, or several questions with --ask FILE")
         if dry_run:
-            plan = _asked(session.plan, statistic, column, split=split, at=at, how=asked)
+            plan = _asked(session.plan, statistic, column, split=split, at=at, k=k, cover=cover, how=asked)
         else:
-            released = _asked(session, statistic, column, split=split, at=at, how=asked)
+            released = _asked(session, statistic, column, split=split, at=at, k=k, cover=cover, how=asked)
     if dry_run:
         _print_json(plan.record()) if as_json else _OUT.print(show.plain_lines(str(plan)))
     elif as_json:
@@ -358,23 +372,35 @@ def _release_all(session: Session, path: Path, *, dry_run: bool, as_json: bool) 
 
 
 def _asked(
-    questions: Questions[R, M, V, Q],
+    questions: Questions[R, M, V, Q, B],
     statistic: str,
     column: str | None,
     *,
     split: str | None,
     at: list[str] | None,
+    k: int | None,
+    cover: str | None,
     how: How,
-) -> R | M | V | Q:
+) -> R | M | V | Q | B:
     """A question named by text, to a session or to its planner."""
+    if statistic == "suggest_bounds":
+        return questions.suggest_bounds(column, cover=cover, **how)
+    if cover is not None:
+        raise QuestionError("only suggested bounds leave a share as it is: leave out --cover")
     if split is not None and statistic != "mean":
         raise QuestionError("only a mean has two parts: leave out --split")
     if at and statistic != "quantile":
         raise QuestionError("only a quantile is asked at shares of the rows: leave out --at")
-    if statistic not in JOINT:
+    if k is not None and statistic != "top":
+        raise QuestionError("only a top says how many keys it names: leave out --k")
+    if statistic not in (*JOINT, "top"):
         return questions.ask(statistic, column, **how)
     if column is None:
         raise QuestionError(f"{statistic} needs the name of a column")
+    if statistic == "top":
+        if k is None:
+            raise QuestionError("say how many keys a top names, such as --k 3")
+        return questions.top(column, k=k, **how)
     if statistic == "quantile":
         if not at:
             raise QuestionError("name the shares of the rows at which quantiles are asked, such as --at 0.5")

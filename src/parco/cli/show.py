@@ -21,6 +21,7 @@ from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text, exact_text
 from parco.privacy.claim import Claim
 from parco.queries import consequences
 from parco.queries.filters import words
+from parco.session.bounds import BoundsAnswer
 from parco.session.mean import MeanAnswer
 from parco.session.quantile import QuantileAnswer
 from parco.session.receipt import account_claims
@@ -67,10 +68,10 @@ def answer_table(answer: Cells) -> Table:
     table = Table()
     for name in answer.by:
         table.add_column(plain(name))
-    for name in ("value", "lower", "upper"):
+    for name in answer.numbers:
         table.add_column(name, justify="right")
     for row in answer:
-        parts = (row.value, row.lower, row.upper)
+        parts = [getattr(row, name) for name in answer.numbers]
         amounts = ("none" if part is None else _amount(part, places) for part in parts)
         table.add_row(*(plain(key) for key in row.keys), *amounts)
     return table
@@ -110,12 +111,16 @@ def bars(answer: Answer) -> Table:
 
 def show_release(
     console: Console,
-    release: Release[Answer] | Release[MeanAnswer] | Release[VarianceAnswer] | Release[QuantileAnswer],
+    release: Release[Answer]
+    | Release[MeanAnswer]
+    | Release[VarianceAnswer]
+    | Release[QuantileAnswer]
+    | Release[BoundsAnswer],
 ) -> None:
     """The answer, what its interval covers, its receipt, and where to read what may be claimed."""
     console.print(plain(release.receipt.question))
     console.print(answer_table(release.value))
-    console.print(release.value.promise)
+    console.print(plain_lines(release.value.promise))
     console.print(plain(f"Bounding: {release.receipt.limits}."))
     console.print(plain_lines(str(release.receipt)))
     if release.repeat:
@@ -198,6 +203,9 @@ def account_table(row: AccountRow) -> Table:
     table.add_column(overflow="fold")
     for name in ("account", "measure", "cap", "spent", "reserved", "remaining"):
         table.add_row(name, plain(record[name]))
+    if row.delta_cap:
+        spent = decimal_text((row.delta_spent + row.delta_reserved) * DELTA_UNIT)
+        table.add_row("delta", plain(f"{spent} of {record['delta_cap']} for mechanisms is spent or reserved"))
     table.add_row("used", f"{100 * used / row.cap:.1f} %")
     table.add_row("", Bar(float(row.cap), 0.0, float(used), width=40, color="cyan", bgcolor="grey37"))
     return table
@@ -220,11 +228,18 @@ def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> l
             "scale": None if row.mechanism is None else str(row.mechanism.scale),
             "cells": row.cells,
             "repeats": repeats.get(row.seq, 0),
+            **_delta_record(row),
             **({"reason": row.reason} if row.state in ("revise", "cap") else {}),
             **({"caps": {str(one.account): _cost(one.cap) for one in row.caps}} if row.caps else {}),
         }
         for row in history
     ]
+
+
+def _delta_record(row: HistoryRow) -> dict[str, object]:
+    """The delta that was charged, where there was one."""
+    delta = max((charge.delta for charge in row.charges), default=0)
+    return {"delta": decimal_text(delta * DELTA_UNIT)} if delta else {}
 
 
 def history_table(records: Sequence[dict[str, object]]) -> Table:
@@ -348,6 +363,8 @@ def _what(record: dict[str, object]) -> str:
     column = f" {question['column']['name']}" if question["column"] else ""
     if "centre" in question:
         column += f" - {question['centre']}"
+    if "k" in question:
+        column += f" {question['k']}"
     if "at" in question:
         column += f" at {question['at']}"
     if "where" in question:

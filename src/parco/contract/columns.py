@@ -9,9 +9,18 @@ import unicodedata
 from fractions import Fraction
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+    model_validator,
+)
 
-from parco.contract.fields import Exact, Part, check_distinct, check_keys, plain
+from parco.contract.fields import CELLS_MAX, Exact, Part, check_distinct, check_keys, plain
 from parco.contract.rules import Clamp, InfinityRule, Normal, Rule, normal_text
 
 __all__ = [
@@ -138,19 +147,46 @@ def _text_normal(forms: tuple[str, ...] | None) -> tuple[str, ...] | None:
     return tuple(form for form in forms or () if form != "nfc") or None
 
 
+_SELECT = "select"
+
+
+def _text_keys(value: object, read: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
+    """The declared keys, none where they are to be selected: that is said in so many words, not by leaving them out."""
+    if value == _SELECT:
+        return ()
+    keys: tuple[str, ...] = read(value)
+    if not keys:
+        raise ValueError(f'declare between 1 and {CELLS_MAX} keys, or write keys = "{_SELECT}"')
+    return keys
+
+
+_KEYS_SCHEMA = {"anyOf": [{"items": {"type": "string"}, "type": "array"}, {"const": _SELECT, "type": "string"}]}
+
+TextKeys = Annotated[
+    tuple[Annotated[str, Field(strict=True), AfterValidator(plain)], ...],
+    WrapValidator(_text_keys),
+    PlainSerializer(lambda keys: keys or _SELECT),
+    WithJsonSchema(_KEYS_SCHEMA),
+]
+"""Empty where no key is declared."""
+
+
 class TextColumn(Part):
     """Text with a closed list of keys; any other text is dropped before a unit's groups are chosen.
 
-    Keys and data are compared in the declared normal form; a missing text counts as the key that `null` names.
+    Keys and data are compared in the declared normal form; a missing text counts as the key that `null` names. With
+    keys = "select" none is declared: nothing can be grouped by them, and they can be selected, at a delta.
     """
 
     type: Literal["text"]
-    keys: tuple[Annotated[str, Field(strict=True), AfterValidator(plain)], ...]
+    keys: TextKeys
     null: Annotated[str | None, BeforeValidator(_drop)] = None
     normal: Annotated[Normal, AfterValidator(_text_normal)] = None
 
     @model_validator(mode="after")
     def _check_text(self) -> Self:
+        if not self.keys:
+            return self
         check_keys(self.keys)
         if "accents" in (self.normal or ()) and any(unicodedata.category(one) == "Cn" for one in "".join(self.keys)):
             raise ValueError("a key holds a character that this Python does not know: its accents cannot be told")

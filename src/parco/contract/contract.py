@@ -250,4 +250,4 @@ class Contract(Part):
         if grouping in self.bins:
             return self.bins[grouping].keys
         declared = self.columns.get(grouping)
-        return declared.keys if isinstance(declared, TextColumn | IntegerColumn | BooleanColumn) else None
+        return declared.keys or None if isinstance(declared, TextColumn | IntegerColumn | BooleanColumn) else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlglot import exp
 
 from parco.contract.bins import CalendarBins
+from parco.contract.columns import IntegerColumn
 from parco.contract.contract import Contract
 from parco.engines.batches import column_name, record_batches
 from parco.engines.data import read_data
@@ -24,11 +25,13 @@ from parco.queries.query import Query, Statistic
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DuckDBEngine", "Found", "sums", "tallies"]
+__all__ = ["DuckDBEngine", "Found", "keyed", "sums", "tallies"]
 
-Found = list[int] | list[Tally]
-"""The exact cells of a question: integers, or tallies where it is a quantile."""
+Keyed = dict[str, int] | dict[int, int]
+Found = list[int] | list[Tally] | Keyed
+"""The exact cells of a question: integers, tallies to choose by, or units by key where keys are selected."""
 
+_Line = tuple[int, int, int, int, str | None]
 # A line longer than this is dropped like any other that does not parse.
 _LINE_BYTES_MAX = 16_000_000
 # Stored columns are named with their table, or one called "key" could be taken for a column of the key tables.
@@ -85,9 +88,11 @@ class DuckDBEngine:
             apart = source.format == "csv"
             tree = statements(queries, columns, relation=_relation(source), secret=secret, apart=apart)
             rows = None if apart else record_batches(source, sorted(set(positions.values())))
-            for question, cell, value, total in _fetch(tree.sql(dialect="duckdb"), rows):
-                cells = found[int(question)]
-                if queries[int(question)].statistic is Statistic.QUANTILE:
+            for question, cell, value, total, key in _fetch(tree.sql(dialect="duckdb"), rows):
+                query, cells = queries[int(question)], found[int(question)]
+                if query.finds_keys:
+                    keyed(cells)[_key(query, key)] = int(total)
+                elif _tallied(query):
                     tallies(cells)[int(cell)][int(value)] = int(total)
                 else:
                     sums(cells)[int(cell)] = int(total)
@@ -96,9 +101,15 @@ class DuckDBEngine:
 
 def _empty(query: Query) -> Found:
     """The cells of a question before any row was found."""
-    if query.statistic is Statistic.QUANTILE:
-        return [dict[int, int]() for _ in range(query.cells)]
+    if query.finds_keys:
+        return dict[str, int]()
+    if _tallied(query):
+        return [dict[int, int]() for _ in range(query.published)]
     return [0] * query.cells
+
+
+def _tallied(query: Query) -> bool:
+    return query.statistic is Statistic.QUANTILE or query.of_units
 
 
 def sums(found: Found) -> list[int]:
@@ -107,11 +118,21 @@ def sums(found: Found) -> list[int]:
 
 
 def tallies(found: Found) -> list[Tally]:
-    """What was found for a quantile."""
+    """What was found for a quantile, or for what units contribute."""
     return cast("list[Tally]", found)
 
 
-def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[tuple[int, int, int, int]]:
+def keyed(found: Found) -> dict[str | int, int]:
+    """What was found where keys are selected: how many units keep each key, one or more; in no order."""
+    return cast("dict[str | int, int]", found)
+
+
+def _key(query: Query, text: str | None) -> str | int:
+    whole = isinstance(query.contract.columns[query.column or ""], IntegerColumn)
+    return int(text or "") if whole else text or ""
+
+
+def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[_Line]:
     import duckdb
 
     # What does not fit the memory is spilled: into a folder only we can read, gone afterwards, and not into ./.tmp.
@@ -127,7 +148,7 @@ def _fetch(sql: str, rows: pa.RecordBatchReader | None) -> list[tuple[int, int, 
             connection.execute("SET enable_progress_bar = false")
             if rows is not None:
                 connection.register(_ROWS, rows)
-            found: list[tuple[int, int, int, int]] = connection.execute(sql).fetchall()
+            found: list[_Line] = connection.execute(sql).fetchall()
             return found
 
 

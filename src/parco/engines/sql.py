@@ -7,6 +7,9 @@
     kept_cells    at most K cells of a unit
     result        cell, sum of amounts                     (quantile: cell, value, its rows)
 
+Where keys are selected a cell is the key itself, whichever the data hold. Of what units contribute each has one number,
+by all of its rows, so that none is left out.
+
 A question on a part of the units, or on a unit in one period, is so from `source_rows` on (`parts.py`, `periods.py`).
 Which rows and cells a unit keeps depends on its own rows and on the data set's secret: the order is that of a keyed
 hash of unit, cell, value and occurrence, never of position, so shuffling the file changes nothing. Every expression
@@ -51,11 +54,18 @@ _KEPT = "place - 1 < :limit"
 def statement(query: Query, columns: dict[str, StoredColumn], *, relation: exp.Expression, secret: bytes) -> exp.Select:
     """For every question, returns the statement whose rows are (cell, exact integer in lattice steps).
 
-    Of a quantile they are (cell, value in lattice steps, how many of its rows are kept), a value without rows absent.
+    Where keys are selected the cell is the key.
+
+    Of a quantile they are (cell, value in lattice steps, how many of its rows are kept), a value without rows absent;
+    of what units contribute (0, number, how many units have it).
     `columns` maps the unit and each stored column the question uses; `relation` is what FROM names. A cell without
     rows is absent from the result: the caller, who knows the declared keys, puts its zero.
     """
     tables = {"source_rows": _source_rows(query, columns, relation, secret=secret)}
+    if query.of_units:
+        tables |= {"unit_cells": _contributed(), "unit_numbers": _unit_numbers(query)}
+        result = exp.select("0 AS cell", "value", "COUNT(*) AS total").from_("unit_numbers").group_by("value")
+        return _with_tables(result, tables)
     if query.statistic is Statistic.QUANTILE:
         kept = _cells_of_values(query, secret, table="kept_rows")
         tables |= {"kept_rows": _kept_rows(query, secret), "kept_cells": kept}
@@ -82,9 +92,10 @@ def statements(
     secret: bytes,
     apart: bool,
 ) -> exp.Expression:
-    """For every list of questions, returns one statement of rows (place in the list, cell, value, exact integer).
+    """For every list of questions, returns one statement of rows (place in the list, cell, value, exact integer, key).
 
-    The value is a quantile's, in lattice steps, and 0 elsewhere.
+    The value is a quantile's, in lattice steps, and 0 elsewhere; the key is one that no contract declares, as text, in
+    place of a cell, and null elsewhere.
     `columns` holds the stored columns of each question. Questions share one table of those they use, so that the file
     is read once; or, if `apart`, only questions on the same columns do, for a file whose rows a reader may drop for
     what stands in a column it was asked for: then no answer depends on what else is asked.
@@ -99,8 +110,9 @@ def statements(
         table = exp.to_table(tables[names]) if names in tables else relation.copy()
         answer = statement(query, own, relation=table, secret=secret).subquery("answer", copy=False)
         question = exp.alias_(_number(place), "question")
-        value = "value" if query.statistic is Statistic.QUANTILE else "0 AS value"
-        parts.append(exp.select(question, "cell", value, "total").from_(answer, copy=False))
+        value = "value" if query.statistic is Statistic.QUANTILE or query.of_units else "0 AS value"
+        cell, key = ("0 AS cell", "CAST(cell AS TEXT)") if query.finds_keys else ("cell", "CAST(NULL AS TEXT)")
+        parts.append(exp.select(question, cell, value, "total", f"{key} AS found").from_(answer, copy=False))
     result = parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False, copy=False)
     for names, name in tables.items():
         sharing = [own for own, theirs in zip(columns, used, strict=True) if theirs == names]
@@ -128,7 +140,7 @@ def _source_rows(
     """The rows that count: unit, value and all keys are there. Undeclared keys are gone before cells are chosen."""
     contract = query.contract
     unit = values.unit(contract.unit, columns[contract.unit.column])
-    value = _number(1) if query.column is None else _column_value(query, columns)
+    value = _number(1) if query.column is None or query.finds_keys else _column_value(query, columns)
     declared = exp.select(exp.alias_(unit, "unit"), exp.alias_(value, "value")).from_(relation)
     for index, name in enumerate(query.by):
         declared = _with_ordinal(declared, query, columns, name=name, index=index)
@@ -150,8 +162,15 @@ def _source_rows(
     else:
         value = exp.column("value")
     protected = exp.column("unit") if period is None else unit_in_period(period)
-    rows = exp.select(exp.alias_(protected, "unit"), exp.alias_(value, "value"), exp.alias_(_cell(query), "cell"))
+    cell = _cell(query)
+    if query.finds_keys:
+        cell = exp.column("found")
+        found_key = values.found_key(contract.columns[query.column or ""], columns[query.column or ""])
+        declared = declared.select(exp.alias_(found_key, "found"), copy=False)
+    rows = exp.select(exp.alias_(protected, "unit"), exp.alias_(value, "value"), exp.alias_(cell, "cell"))
     rows = rows.from_(declared.subquery("declared", copy=False), copy=False)
+    if query.finds_keys:
+        rows = rows.where("NOT declared.found IS NULL", copy=False)
     rows = rows.where("NOT declared.unit IS NULL", copy=False)
     rows = rows.where(exp.not_(exp.Is(this=value.copy(), expression=exp.Null())), copy=False)
     if period is not None:
@@ -256,6 +275,18 @@ def _cells_of_values(query: Query, secret: bytes, *, table: str) -> exp.Select:
     return exp.select("cell", "value").from_(ranked).where(_template(_KEPT, limit=_number(query.groups)))
 
 
+def _contributed() -> exp.Select:
+    """How many rows each unit has in each cell, all of them."""
+    return exp.select("unit", "cell", "COUNT(*) AS own").from_("source_rows").group_by("unit", "cell")
+
+
+def _unit_numbers(query: Query) -> exp.Select:
+    """The one number of each unit: its rows in the cell where it has the most, or its cells; at most the largest."""
+    number = "MAX(own)" if query.statistic is Statistic.UNIT_ROWS else "COUNT(*)"
+    value = _template(f"CAST(LEAST({number}, :most) AS BIGINT)", most=_number(query.candidates[-1]))
+    return exp.select("unit", exp.alias_(value, "value")).from_("unit_cells").group_by("unit")
+
+
 def _unit_cells(query: Query) -> exp.Select:
     """What each unit puts into each cell: its sum, its rows up to R, or one."""
     match query.statistic:
@@ -264,9 +295,9 @@ def _unit_cells(query: Query) -> exp.Select:
         case Statistic.COUNT:
             rows = _number(query.contract.unit.rows)
             amount, table = _template("CAST(LEAST(COUNT(*), :rows) AS DECIMAL(38, 0))", rows=rows), "source_rows"
-        case Statistic.COUNT_UNITS:
+        case Statistic.COUNT_UNITS | Statistic.SELECT_KEYS:
             amount, table = _template("CAST(1 AS DECIMAL(38, 0))"), "source_rows"
-        case Statistic.COUNT_DISTINCT | Statistic.QUANTILE:
+        case _:
             raise AssertionError(f"a {query.statistic} does not add up over units")
     return exp.select("unit", "cell", exp.alias_(amount, "amount")).from_(table).group_by("unit", "cell")
 
@@ -284,7 +315,7 @@ def _added(query: Query) -> exp.Expression:
 
 def _kept_cells(query: Query, secret: bytes) -> exp.Select:
     """At most K cells of a unit, again in the order of a keyed hash; all of them where there are no more than K."""
-    if query.groups == query.cells:
+    if query.groups == query.cells and not query.finds_keys:
         return exp.select("cell", "amount").from_("unit_cells")
     order = _template(_CELL_RANK, key=_subkey(secret, "groups"))
     ranked = exp.select("cell", "amount", exp.alias_(order, "place")).from_("unit_cells").subquery("ordered")

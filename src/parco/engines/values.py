@@ -16,9 +16,24 @@ from parco.contract.rules import BLANK_CHARACTERS, normal_text
 from parco.engines.source import Kind
 from parco.engines.tree import PLACES, StoredColumn, decimal, literal, number, template, text_list
 
-__all__ = ["READ", "compared", "key", "read_text", "ruled", "steps", "total", "total_of_squares", "unit", "whole"]
+__all__ = [
+    "READ",
+    "compared",
+    "found_key",
+    "key",
+    "read_text",
+    "ruled",
+    "steps",
+    "total",
+    "total_of_squares",
+    "unit",
+    "whole",
+]
 
 Constant = Callable[[Fraction], exp.Expression]
+
+_KEY_LENGTH_MAX = 200
+"""Of a key that is found in the data: as long as what a contract can declare."""
 
 _READ_STEP = Fraction(1, 10**PLACES)
 
@@ -83,6 +98,22 @@ def key(declared: Column, column: StoredColumn) -> exp.Expression:
         case BooleanColumn():
             return _boolean(declared, column)
     raise AssertionError("a group was planned over a column without keys")
+
+
+def found_key(declared: Column, column: StoredColumn) -> exp.Expression:
+    """A key that no contract declares, NULL where there is none: a text that is not too long, a number in bounds."""
+    match declared:
+        case TextColumn():
+            inside, ends = "LENGTH(:x) <= :most", {"most": number(_KEY_LENGTH_MAX)}
+        case IntegerColumn():
+            low, high = declared.row_range
+            inside, ends = (
+                "CAST(:x AS BIGINT) BETWEEN :low AND :high",
+                {"low": literal(int(low)), "high": literal(int(high))},
+            )
+        case _:
+            raise AssertionError("keys were to be selected of a column that has none")
+    return template(f"CASE WHEN {inside} THEN :x END", x=key(declared, column), **ends)
 
 
 def compared(declared: Column, key: str | int) -> str | int:

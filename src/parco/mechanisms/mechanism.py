@@ -153,6 +153,28 @@ class Exponential(Mechanism):
             lost = upper(ball(self.scale) * (ball(candidates) / ball(1 - confidence)).log())
         return Fraction(significant_text(lost, _DIGITS, up=True))
 
+    def choose_several(self, scores: Sequence[int], number: int, bits: BitSource) -> list[int]:
+        """The places of `number` candidates, each chosen by `choose` among those that are left, in the order chosen.
+
+        At most as many as there are scores; RequestError otherwise. Each choice is charged.
+        """
+        if not 1 <= number <= len(scores):
+            raise RequestError("candidates are chosen from a list that has so many")
+        places: dict[int, list[int]] = {}
+        for place, score in enumerate(scores):
+            places.setdefault(score, []).append(place)
+        chosen = []
+        for _ in range(number):
+            # Candidates of one score are alike, so that they may stand side by side.
+            ordered = [(score, own) for score, own in sorted(places.items()) if own]
+            at = self.choose(((Fraction(score), len(own)) for score, own in ordered), bits)
+            for _, own in ordered:
+                if at < len(own):
+                    chosen.append(own.pop(at))
+                    break
+                at -= len(own)
+        return chosen
+
     def choose(self, runs: Iterable[tuple[Fraction, int]], bits: BitSource) -> int:
         """The place of one candidate among all; each run is the score and the number of candidates side by side."""
         return choice.choose([choice.Group(score / self.scale, count) for score, count in runs], bits)

@@ -1,15 +1,17 @@
-"""A mean, a variance or several quantiles before they run: the plans of their parts, each a question of its own."""
+"""What is made of several releases, before it runs: the plans of its parts, each a question of its own."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from parco.measure import Cost, decimal_text, exact_text
 from parco.queries.plan import Plan
+from parco.queries.query import Query
 
-__all__ = ["JointPlan", "MeanPlan", "QuantilePlan", "VariancePlan"]
+__all__ = ["BoundsPlan", "JointPlan", "MeanPlan", "QuantilePlan", "VariancePlan", "bounds_question"]
 
 
 class JointPlan(ABC):
@@ -72,7 +74,7 @@ class JointPlan(ABC):
         return "\n".join(lines)
 
 
-_WORDS = {1: "one", 2: "two", 3: "three"}
+_WORDS = {1: "one", 2: "two", 3: "three", 4: "four"}
 
 
 @dataclass(frozen=True)
@@ -131,3 +133,26 @@ class QuantilePlan(JointPlan):
         """The question in a few words."""
         first, *others = (exact_text(part.query.at or Fraction(0)) for part in self.each)
         return str(self.each[0].query).replace(f" at {first}", f" at {', '.join((first, *others))}", 1)
+
+
+@dataclass(frozen=True)
+class BoundsPlan(JointPlan):
+    """What suggested bounds would cost: a choice for each of them, `each` a line of its own in the ledger."""
+
+    each: tuple[Plan, ...]
+
+    @property
+    def parts(self) -> tuple[Plan, ...]:
+        """The plan of each bound."""
+        return self.each
+
+    @property
+    def question(self) -> str:
+        """The question in a few words."""
+        return bounds_question([plan.query for plan in self.each])
+
+
+def bounds_question(queries: Sequence[Query]) -> str:
+    """Suggested bounds in a few words, from the questions they are made of."""
+    column, by = queries[0].column, queries[-1].by
+    return " ".join(["suggest_bounds", *([column] if column else []), *(["by", ", ".join(by)] if by else [])])

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from parco.contract.contract import Contract
 from parco.errors import QuestionError
-from parco.measure import COST_UNIT, Cost, Exactable, decimal_text, exact, exact_text, units_floor
+from parco.measure import (
+    COST_UNIT,
+    DELTA_UNIT,
+    Cost,
+    Exactable,
+    decimal_text,
+    delta_units_floor,
+    exact,
+    exact_text,
+    units_floor,
+)
 from parco.mechanisms import design
 from parco.mechanisms.mechanism import Additive, Exponential, Mechanism
+from parco.mechanisms.selection import Selection, for_delta
 from parco.privacy.sensitivity import Sensitivity
 from parco.queries.query import Query, Statistic
 from parco.queries.sensitivity import sensitivity
@@ -32,10 +43,17 @@ class Spend:
     confidence: Fraction = CONFIDENCE
     share: Fraction = Fraction(1)
     rest: bool = False
+    delta: Fraction | None = None
+    """Of a selection of keys: the most it may take of the contract's delta for mechanisms, beside its cost."""
 
     @classmethod
     def of(
-        cls, *, cost: Exactable | None = None, error: Exactable | None = None, confidence: Exactable | None = None
+        cls,
+        *,
+        cost: Exactable | None = None,
+        error: Exactable | None = None,
+        confidence: Exactable | None = None,
+        delta: Exactable | None = None,
     ) -> Spend:
         """For every pair with at most one of cost and error, returns it exactly, or raises QuestionError."""
         if cost is not None and error is not None:
@@ -45,7 +63,7 @@ class Spend:
             raise QuestionError("confidence lies above 0 and at most 1 - 1e-12, such as 0.95")
         amount = None if cost is None else _positive(cost, "cost")
         width = None if error is None else _positive(error, "error")
-        return cls(amount, width, level)
+        return cls(amount, width, level, delta=None if delta is None else _positive(delta, "delta"))
 
 
 @dataclass(frozen=True)
@@ -53,9 +71,10 @@ class Plan:
     """What one release would be; computed from contract and question, without data and without spending.
 
     `cost` is what it is charged, `half_width` the half-width of each cell's interval at `confidence`, both exact. Of a
-    quantile it is by how many rows its rank may miss.
-    `remaining` is what the account would hold afterwards, negative where it does not fit, and `repeat` says that the
-    answer is already stored and free; a session fills in both.
+    quantile it is by how many rows its rank may miss; of a top, how many rows fewer a key that it names may have than
+    one that it leaves out.
+    `remaining` is what the account would hold afterwards, negative where it does not fit, `delta_remaining` the same of
+    its delta for mechanisms, and `repeat` says that the answer is already stored and free; a session fills them in.
     """
 
     query: Query
@@ -65,7 +84,10 @@ class Plan:
     cost: Cost
     half_width: Fraction
     confidence: Fraction
+    selection: Selection | None = None
+    """Of a selection of keys, and of nothing else: its threshold, and the delta that is charged beside the cost."""
     remaining: Fraction | None = None
+    delta_remaining: Fraction | None = None
     repeat: bool = False
 
     @classmethod
@@ -74,11 +96,28 @@ class Plan:
         mechanism, distance = _designed(query, spend), sensitivity(query)
         cost = Cost(mechanism.cost_units(distance, query.contract.budget.measure))
         width = _half_width(query, mechanism, spend.confidence)
-        return cls(query, version, mechanism, distance, cost, width, spend.confidence)
+        plan = cls(query, version, mechanism, distance, cost, width, spend.confidence)
+        if query.finds_keys:
+            return replace(plan, selection=plan.selection_of(mechanism, units=_delta_units(query.contract, spend)))
+        if spend.delta is not None:
+            raise QuestionError("only a selection of keys takes a delta of its own: leave out delta")
+        return plan
 
     def half_width_of(self, mechanism: Mechanism) -> Fraction:
         """What `half_width` would be under a mechanism for the same question."""
         return _half_width(self.query, mechanism, self.confidence)
+
+    def selection_of(self, mechanism: Mechanism, *, units: int) -> Selection | None:
+        """The selection by the noise of a mechanism at a delta of `units` (10^-18); None where no keys are selected."""
+        if not self.query.finds_keys or not isinstance(mechanism, Additive):
+            return None
+        replaced = self.query.contract.unit.neighbours == "replace"
+        return for_delta(mechanism, units=units, keys=self.query.groups, replace=replaced)
+
+    @property
+    def delta_units(self) -> int:
+        """What it is charged of the account's delta for mechanisms, in 10^-18."""
+        return 0 if self.selection is None or self.repeat else self.selection.delta_units
 
     @property
     def question(self) -> str:
@@ -90,7 +129,7 @@ class Plan:
         return {
             "question": str(self.query),
             "version": self.version,
-            "cells": self.query.cells,
+            "cells": self.query.published,
             "measure": str(self.query.contract.budget.measure),
             "mechanism": self.mechanism.kind,
             "scale": exact_text(self.mechanism.scale),
@@ -101,26 +140,44 @@ class Plan:
             "remaining": None if self.remaining is None else decimal_text(self.remaining),
             "repeat": self.repeat,
             "fits": self.fits,
+            **({} if self.selection is None else self._record_of(self.selection)),
+        }
+
+    def _record_of(self, selection: Selection) -> dict[str, object]:
+        left = self.delta_remaining
+        return {
+            "threshold": decimal_text(selection.threshold),
+            "delta": decimal_text(self.delta_units * DELTA_UNIT),
+            "delta_remaining": None if left is None else decimal_text(left),
         }
 
     @property
     def accuracy(self) -> str:
         """How near the answer will be, in words."""
+        if self.query.statistic is Statistic.TOP:
+            short = decimal_text(self.half_width)
+            return f"at most {short} rows fewer than a key left out at {float(self.confidence):.6g}"
         rows = " rows of rank" if self.query.statistic is Statistic.QUANTILE else ""
-        return f"± {decimal_text(self.half_width)}{rows} at {float(self.confidence):.6g}"
+        rows = " units of rank" if self.query.of_units else rows
+        keys = "" if self.selection is None else f", keys from {decimal_text(self.selection.threshold)} units on"
+        return f"± {decimal_text(self.half_width)}{rows} at {float(self.confidence):.6g}{keys}"
 
     @property
     def fits(self) -> bool:
         """Whether the account holds what it would cost, as far as a session has told what would remain."""
-        return self.remaining is None or self.remaining >= 0
+        return all(left is None or left >= 0 for left in (self.remaining, self.delta_remaining))
 
     def __str__(self) -> str:
         measure = self.query.contract.budget.measure
         if self.repeat:
             return f"{self.query}: free, already stored, {self.accuracy}"
-        price = f"{self.query}: costs {self.cost} of {measure}, {self.accuracy}"
+        delta = f" and delta {decimal_text(self.delta_units * DELTA_UNIT)}" if self.selection is not None else ""
+        price = f"{self.query}: costs {self.cost} of {measure}{delta}, {self.accuracy}"
         if self.remaining is None:
             return price
+        if self.delta_remaining is not None and self.delta_remaining < 0:
+            left = decimal_text(self.delta_remaining + self.delta_units * DELTA_UNIT)
+            return f"{price}; it would be refused: only delta {left} is left"
         if not self.fits:
             return f"{price}; it would be refused: only {decimal_text(self.remaining + self.cost.value)} is left"
         return f"{price}, leaves {decimal_text(self.remaining)}"
@@ -129,10 +186,10 @@ class Plan:
 def _designed(query: Query, spend: Spend) -> Mechanism:
     """The mechanism that the contract's measure prescribes for a question and what may be spent on it."""
     measure, distance, step = query.contract.budget.measure, sensitivity(query), query.step
-    if query.statistic is Statistic.QUANTILE:
+    if query.statistic in (Statistic.QUANTILE, Statistic.TOP) or query.of_units:
         if spend.error is None:
             return design.choice_for_cost(measure, distance, step=step, units=_units(query.contract, spend))
-        wanted = {"error": spend.error, "confidence": spend.confidence}
+        wanted = {"error": spend.error, "confidence": _of_each(query, spend.confidence)}
         return design.choice_for_error(measure, distance, step=step, candidates=len(query.candidates), **wanted)
     if spend.error is None:
         return design.for_cost(measure, distance, step=step, units=_units(query.contract, spend))
@@ -142,10 +199,15 @@ def _designed(query: Query, spend: Spend) -> Mechanism:
 def _half_width(query: Query, mechanism: Mechanism, confidence: Fraction) -> Fraction:
     match mechanism:
         case Exponential():
-            return mechanism.score_lost(confidence, candidates=len(query.candidates))
+            return mechanism.score_lost(_of_each(query, confidence), candidates=len(query.candidates))
         case Additive():
             return mechanism.half_width(confidence)
     raise AssertionError("a mechanism that is neither noise nor a choice")
+
+
+def _of_each(query: Query, confidence: Fraction) -> Fraction:
+    """The confidence of each choice with which all choices of one answer have `confidence` together."""
+    return 1 - (1 - confidence) / (query.k or 1)
 
 
 def _units(contract: Contract, spend: Spend) -> int:
@@ -160,6 +222,18 @@ def _units(contract: Contract, spend: Spend) -> int:
         raise QuestionError(
             f"a part's share of the cost, {spend.share} of {whole} times 1e-15, is nothing: ask for more"
         )
+    return units
+
+
+def _delta_units(contract: Contract, spend: Spend) -> int:
+    """The ceiling in 10^-18, rounded down: what the user asks, or the contract's share of its delta for mechanisms."""
+    budget = contract.budget
+    if spend.delta is None:
+        units = int(budget.default_share * budget.delta_cap_units)
+    else:
+        units = delta_units_floor(spend.delta)
+    if units == 0:
+        raise QuestionError("the delta of a selection is below 1e-18, the least an account can count: ask for more")
     return units
 
 

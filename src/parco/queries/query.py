@@ -11,7 +11,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from parco import canonical
-from parco.contract.columns import NumericColumn
+from parco.contract.columns import IntegerColumn, NumericColumn, TextColumn
 from parco.contract.contract import Contract
 from parco.contract.division import coin_range
 from parco.contract.fields import CELLS_MAX
@@ -41,6 +41,14 @@ class Statistic(StrEnum):
     """The different values that units hold, at most `rows` of each unit and group."""
     QUANTILE = "quantile"
     """The value of a numeric column, on its lattice, below which a share `at` of the rows lies."""
+    SELECT_KEYS = "select_keys"
+    """The keys of a column that declares none, each with the units behind it; a unit keeps at most `groups` of them."""
+    TOP = "top"
+    """Those `k` of the declared keys that have the most rows, in their order; rows are those of a count."""
+    UNIT_ROWS = "unit_rows"
+    """The number of rows below which a share `at` of the units lies, of each unit the most that it has in a group."""
+    UNIT_GROUPS = "unit_groups"
+    """The number of groups below which a share `at` of the units lies, of each unit those in which it has rows."""
 
 
 HISTOGRAM = "histogram"
@@ -52,6 +60,12 @@ _SQUARES_MAX = 10**27
 _SHARE_DENOMINATOR_MAX = 10**9
 _OF_VALUES = (Statistic.SUM, Statistic.SUM_SQUARES, Statistic.QUANTILE)
 """What is computed from the values of a numeric column, in multiples of its lattice."""
+_OF_UNITS = (Statistic.COUNT_UNITS, Statistic.SELECT_KEYS)
+"""What does not depend on how many rows a unit has in a group."""
+_CONTRIBUTIONS = (Statistic.UNIT_ROWS, Statistic.UNIT_GROUPS)
+"""Where each unit has one number, whatever its rows, so that nothing of it is left out and nothing is bounded."""
+_UNIT_ROWS_MAX = 10_000
+"""A unit with more rows counts as one with so many."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +88,8 @@ class Query:
     centre: Fraction = Fraction(0)
     at: Fraction | None = None
     """Of a quantile, and of no other: the share of the rows that lies below it."""
+    k: int | None = None
+    """Of a top, and of no other: how many keys are chosen."""
 
     @classmethod
     def of(  # noqa: PLR0913 - each option of a question is a parameter
@@ -88,23 +104,33 @@ class Query:
         where: str | None = None,
         centred: bool = False,
         at: Fraction | None = None,
+        k: int | None = None,
     ) -> Query:
         """For every question on declared names, returns it, or raises QuestionError naming what the contract lacks.
 
         `centred`: a sum of distances from the lattice point nearest the middle of the bounds, or of their squares.
-        `at`: of a quantile, the share of the rows below it. A histogram is the count by its bins.
+        `at`: of a quantile, the share of the rows below it. A histogram is the count by its bins, and `k` how many of
+        them a top names.
         """
         kinds = [kind.value for kind in Statistic]
         if statistic not in (*kinds, HISTOGRAM):
             raise QuestionError(f"unknown statistic {statistic!r}: choose one of {', '.join((*kinds, HISTOGRAM))}")
         name = None if column is None else _name(column)
         names = _names(by)
-        if statistic == HISTOGRAM:
-            statistic, name, names = Statistic.COUNT, None, _names([_binning(contract, name), *names])
+        if statistic == Statistic.TOP and names:
+            raise QuestionError("a top is one of all declared keys: leave out by, and name the keys alone")
+        if statistic in (HISTOGRAM, Statistic.TOP):
+            names = _names([_binning(contract, name, statistic), *names])
+            statistic, name = Statistic.TOP if statistic == Statistic.TOP else Statistic.COUNT, None
         periods = periods_of(contract, names, period)
         condition = None if where is None else Filter.of(contract, where)
-        query = cls(contract, Statistic(statistic), name, names, _part(contract, part), periods, condition, at=at)
-        query._check_column()
+        query = cls(contract, Statistic(statistic), name, names, _part(contract, part), periods, condition, at=at, k=k)
+        if query.of_units:
+            query._check_contribution()
+        elif query.finds_keys:
+            query._check_selection()
+        else:
+            query._check_column()
         query._check_groups()
         return replace(query, centre=query._middle) if centred else query
 
@@ -141,9 +167,24 @@ class Query:
         return math.prod(len(keys) for keys in self.keys)
 
     @property
+    def of_units(self) -> bool:
+        """Whether each unit has one number and all units are one group, whatever it is grouped by."""
+        return self.statistic in _CONTRIBUTIONS
+
+    @property
+    def published(self) -> int:
+        """The number of cells of the answer."""
+        return 1 if self.of_units else self.cells
+
+    @property
     def groups(self) -> int:
         """In how many of the groups one unit can count: min(K, G); with periods, in how many of one period's."""
-        return min(self.contract.unit.groups, self._cells_of_one)
+        return self.contract.unit.groups if self.finds_keys else min(self.contract.unit.groups, self._cells_of_one)
+
+    @property
+    def finds_keys(self) -> bool:
+        """Whether the groups are not declared: how many there are is then private, and nobody knows a bound."""
+        return self.statistic is Statistic.SELECT_KEYS
 
     @property
     def _cells_of_one(self) -> int:
@@ -160,7 +201,13 @@ class Query:
 
     @property
     def candidates(self) -> range:
-        """The values that a quantile may have, all that lie on the lattice within the bounds, in lattice steps."""
+        """What is chosen among: of a quantile all values on the lattice within the bounds, in lattice steps; of a top
+        the places of all keys; of what units contribute, from 1 to the most that counts.
+        """
+        if self.of_units:
+            return range(1, 1 + (_UNIT_ROWS_MAX if self.statistic is Statistic.UNIT_ROWS else self._cells_of_one))
+        if self.statistic is Statistic.TOP:
+            return range(self.cells)
         numeric = self.contract.numeric(self.column or "")
         if numeric is None:
             raise AssertionError("a quantile of a column without bounds")
@@ -169,6 +216,8 @@ class Query:
     @property
     def exact(self) -> Query:
         """The question without what only the draw depends on: equal ones are read once."""
+        if self.statistic is Statistic.TOP:
+            return replace(self, statistic=Statistic.COUNT, k=None)
         return replace(self, at=None)
 
     @property
@@ -182,8 +231,8 @@ class Query:
         return min(self.contract.unit.rows, there)
 
     def labels(self) -> Iterator[tuple[Key, ...]]:
-        """The keys of each cell, in the order of the cells."""
-        return itertools.product(*self.keys)
+        """The keys of each cell that is published, in the order of the cells."""
+        return iter([()]) if self.of_units else itertools.product(*self.keys)
 
     def question(self, version: str) -> str:
         """The canonical text of the question on one version of the data: its digest is what the ledger remembers.
@@ -193,9 +242,11 @@ class Query:
         """
         contract, unit = self.contract, self.contract.unit
         limits: dict[str, object] = {"groups": self.groups}
-        if self.statistic is Statistic.COUNT_DISTINCT:
+        if self.of_units:
+            limits = {"most": self.candidates[-1]}
+        elif self.statistic is Statistic.COUNT_DISTINCT:
             limits["values"] = self.values
-        elif self.statistic is not Statistic.COUNT_UNITS:
+        elif self.statistic not in _OF_UNITS:
             limits["rows"] = unit.rows
         record: dict[str, object] = {
             "data": contract.data.name,
@@ -224,6 +275,8 @@ class Query:
             record["centre"] = exact_text(self.centre)
         if self.at is not None:
             record["at"] = exact_text(self.at)
+        if self.k is not None:
+            record["k"] = self.k
         if self.where is not None:
             record["where"] = self.where.record()
         return canonical.encode(record).decode()
@@ -240,12 +293,17 @@ class Query:
         """How one unit is bounded in this question, in words."""
         unit = self.contract.unit
         words = [f"one {unit.column}{'' if unit.period is None else f' in one {unit.period}'} counts"]
+        if self.of_units:
+            return f"{words[0]} once, with at most {self.candidates[-1]}"
         if self.statistic is Statistic.COUNT_DISTINCT:
             words.append(f"with at most {self.values} of its values{' in a group,' if self.by else ''}")
-        elif self.statistic is not Statistic.COUNT_UNITS:
+        elif self.statistic not in _OF_UNITS:
             words.append(f"with at most {unit.rows} of its rows{' in a group,' if self.by else ''}")
         some = self.by and (unit.period is None or self._cells_of_one > 1)
-        words.append(f"in at most {self.groups} of {self._cells_of_one} groups" if some else "in all")
+        if self.finds_keys:
+            words.append(f"behind at most {self.groups} of its keys")
+        else:
+            words.append(f"in at most {self.groups} of {self._cells_of_one} groups" if some else "in all")
         numeric = None if self.column is None else self.contract.numeric(self.column)
         if numeric is not None and numeric.clamp == "unit" and self.statistic is Statistic.SUM:
             bounds = f"[{exact_text(numeric.lower)}, {exact_text(numeric.upper)}]"
@@ -253,7 +311,8 @@ class Query:
         return " ".join(words)
 
     def __str__(self) -> str:
-        what = self.statistic.value if self.column is None else f"{self.statistic.value} {self.column}"
+        what = self.statistic.value if self.k is None else f"{self.statistic.value} {self.k}"
+        what = what if self.column is None else f"{what} {self.column}"
         if self.centre:
             what = f"{what} - {exact_text(self.centre)}"
         if self.at is not None:
@@ -285,7 +344,7 @@ class Query:
             raise QuestionError(
                 f'count_units takes no column; for units with a value of one, add where="{self.column} is not null"'
             )
-        if self.statistic in (Statistic.COUNT_UNITS, Statistic.COUNT) and self.column is None:
+        if self.statistic in (Statistic.COUNT_UNITS, Statistic.COUNT, Statistic.TOP) and self.column is None:
             return
         if self.column is None:
             raise QuestionError(f"{self.statistic} needs the name of a column")
@@ -314,7 +373,30 @@ class Query:
         if (self.statistic is Statistic.QUANTILE) != (self.at is not None):
             raise QuestionError("a quantile, and nothing else, is asked at shares of the rows, such as at=0.5")
         if self.at is not None:
-            self._check_share(self.at, numeric)
+            self._check_share(self.at)
+            if numeric.lower == numeric.upper:
+                raise QuestionError(f"{self.column} has one bound only: each quantile is that for any data")
+
+    def _check_selection(self) -> None:
+        column = self.column
+        declared = None if column is None else self.contract.columns.get(column)
+        if not isinstance(declared, TextColumn | IntegerColumn):
+            there = [name for name, one in self.contract.columns.items() if isinstance(one, TextColumn | IntegerColumn)]
+            names = ", ".join(name for name in there if self.contract.keys(name) is None) or "none"
+            raise QuestionError(
+                f"select_keys takes a column of text or whole numbers without declared keys; there are: {names}"
+            )
+        if declared.keys:
+            raise QuestionError(
+                f"the keys of {column} are declared, so that none has to be selected: count by {column}"
+            )
+        if self.by:
+            raise QuestionError("keys are selected of one column at a time: leave out by")
+        if self.contract.budget.delta_cap_units == 0:
+            raise QuestionError(
+                "a selection of keys needs a delta of its own, and this contract sets none aside: delta_mechanisms in "
+                "[budget] does"
+            )
 
     def _check_squares(self, numeric: NumericColumn) -> None:
         most = max(abs(numeric.lower), abs(numeric.upper), numeric.upper - numeric.lower) / numeric.lattice
@@ -324,13 +406,24 @@ class Query:
                 "lattice"
             )
 
-    def _check_share(self, share: Fraction, numeric: NumericColumn) -> None:
+    def _check_contribution(self) -> None:
+        if self.column is not None:
+            raise QuestionError(f"{self.statistic} takes no column: it counts what units have in each group")
+        if self.at is None:
+            raise QuestionError(f"{self.statistic} is asked at a share of the units, such as at=0.98")
+        self._check_share(self.at)
+        if len(self.periods) > 1:
+            raise QuestionError(f"{self.statistic} puts all units into one group: name one period")
+        if len(self.candidates) == 1:
+            raise QuestionError(
+                "there is one group only, so that a unit is in no more: no data are needed to know that"
+            )
+
+    def _check_share(self, share: Fraction) -> None:
         if not 0 <= share <= 1 or share.denominator > _SHARE_DENOMINATOR_MAX:
             raise QuestionError(
                 "a quantile is asked at a share of the rows between 0 and 1, such as 0.5, with at most nine decimals"
             )
-        if numeric.lower == numeric.upper:
-            raise QuestionError(f"{self.column} has one bound only: each quantile is that for any data")
 
     def _check_groups(self) -> None:
         for name in self.by:
@@ -341,6 +434,10 @@ class Query:
             raise QuestionError("a grouping is named twice")
         if self.cells > CELLS_MAX:
             raise QuestionError(f"{self.cells} groups are more than {CELLS_MAX}: group by fewer keys")
+        if (self.statistic is Statistic.TOP) != (self.k is not None):
+            raise QuestionError("a top, and nothing else, says how many keys it names, such as k=3")
+        if self.k is not None and not (type(self.k) is int and 1 <= self.k <= self.cells):
+            raise QuestionError(f"a top names 1 to {self.cells} keys, as many as there are: give such a k")
 
 
 def _names(by: str | Sequence[str]) -> tuple[str, ...]:
@@ -350,17 +447,17 @@ def _names(by: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(_name(name) for name in names))
 
 
-def _binning(contract: Contract, name: str | None) -> str:
-    """The grouping that a histogram of `name` counts by: its own declared keys, or the only bins over it."""
+def _binning(contract: Contract, name: str | None, statistic: str) -> str:
+    """The grouping that a histogram or top of `name` counts by: its own declared keys, or the only bins over it."""
     if name is None:
-        raise QuestionError("histogram needs the name of declared bins, or of a column that has some")
+        raise QuestionError(f"{statistic} needs the name of declared bins, or of a column that has some or has keys")
     if contract.keys(name) is not None:
         return name
     over = [bins for bins, declared in contract.bins.items() if declared.column == name]
     if len(over) == 1:
         return over[0]
     there = ", ".join(over or contract.groupings) or "none"
-    raise QuestionError(f"a histogram of {name} needs the name of the bins to count by; there are: {there}")
+    raise QuestionError(f"a {statistic} of {name} needs the name of the bins to count by; there are: {there}")
 
 
 def _part(contract: Contract, part: object) -> str | None:

@@ -20,14 +20,17 @@ def sensitivity(query: Query) -> Sensitivity:
     the statistic's own units. The bounds hold because the engine enforces them
     before it aggregates, and some pair of tables reaches each.
     """
-    if query.statistic is Statistic.QUANTILE:
+    if query.statistic is Statistic.QUANTILE or query.of_units:
         return _of_scores(query)
+    if query.statistic is Statistic.TOP:
+        return _of_counts(query)
     low, high = _per_cell(query)
     groups, most = query.groups, max(-low, high)
     if query.contract.unit.neighbours == "add-or-remove":
         return Sensitivity(l1=groups * most, l2_squared=groups * most**2)
     # Both are linear in o, so that the ends of its range decide.
-    meetings = (max(0, 2 * groups - query.cells), groups)
+    # Keys that are not declared are never all taken: two units may share none.
+    meetings = (0 if query.finds_keys else max(0, 2 * groups - query.cells), groups)
     return Sensitivity(
         l1=max(o * (high - low) + 2 * (groups - o) * most for o in meetings),
         l2_squared=max(o * (high - low) ** 2 + 2 * (groups - o) * most**2 for o in meetings),
@@ -41,18 +44,33 @@ def _of_scores(query: Query) -> Sensitivity:
     by 1 at most. Each of the groups that a unit can reach has a mechanism of its own.
     """
     share, rows, groups = query.at or Fraction(0), query.contract.unit.rows, query.groups
+    if query.of_units:
+        # Each unit has one number, and there is one group.
+        rows, groups = 1, 1
     if query.contract.unit.neighbours == "add-or-remove":
         each = rows * max(share, 1 - share)
     else:
-        each, groups = Fraction(rows), min(2 * groups, query.cells)
+        each, groups = Fraction(rows), min(2 * groups, query.published)
     return Sensitivity(l1=groups * each, l2_squared=groups * each**2)
+
+
+def _of_counts(query: Query) -> Sensitivity:
+    """The same of the counts by which k keys are chosen, one after the other (docs/mathematics.md, "Top keys").
+
+    A choice loses (largest - least change of a score)/b. A unit that comes changes all counts upwards, by at most its
+    rows: half of them stands for a score's change, whose double is what a choice is charged for. Replaced by another,
+    some go up and some go down.
+    """
+    choices, rows = query.k or 0, Fraction(query.contract.unit.rows)
+    each = rows / 2 if query.contract.unit.neighbours == "add-or-remove" else rows
+    return Sensitivity(l1=choices * each, l2_squared=choices * each**2)
 
 
 def _per_cell(query: Query) -> tuple[Fraction, Fraction]:
     """The least and the most that one unit can add to a cell; nothing at all, 0, lies between them."""
     rows = query.contract.unit.rows
     match query.statistic:
-        case Statistic.COUNT_UNITS:
+        case Statistic.COUNT_UNITS | Statistic.SELECT_KEYS:
             return Fraction(0), Fraction(1)
         case Statistic.COUNT:
             return Fraction(0), Fraction(rows)
@@ -71,8 +89,8 @@ def _per_cell(query: Query) -> tuple[Fraction, Fraction]:
             # The larger of both squares: with bounds of different signs neither end alone decides.
             low, high = numeric.lower - query.centre, numeric.upper - query.centre
             return Fraction(0), rows * max(low**2, high**2)
-        case Statistic.QUANTILE:
-            raise AssertionError("a quantile's scores are not what its cells add up to")
+        case Statistic.QUANTILE | Statistic.TOP | Statistic.UNIT_ROWS | Statistic.UNIT_GROUPS:
+            raise AssertionError("the scores of a choice are not what its cells add up to")
         case Statistic.COUNT_DISTINCT:
             # The values that only this unit holds: none to all of its own.
             return Fraction(0), Fraction(query.values)

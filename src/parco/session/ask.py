@@ -14,8 +14,9 @@ __all__ = ["Ask"]
 class Ask:
     """A question for `Session.release([...])`: what the methods of a session take, as one record.
 
-    `statistic` is "count", "count_units", "sum", "sum_squares", "count_distinct", "histogram", "mean", "variance" or
-    "quantile"; `split` is a mean's alone, `at` a quantile's.
+    `statistic` is "count", "count_units", "sum", "sum_squares", "count_distinct", "histogram", "top", "select_keys",
+    "mean", "variance", "quantile" or "suggest_bounds"; `split` is a mean's alone, `at` a quantile's, `k` a top's,
+    `delta` that of a selection of keys, `cover` that of suggested bounds.
     """
 
     statistic: str
@@ -30,3 +31,6 @@ class Ask:
     fresh: bool = False
     part: str | None = None
     period: str | Sequence[str] | None = None
+    delta: Exactable | None = None
+    k: int | None = None
+    cover: Exactable | None = None

@@ -19,6 +19,8 @@ __all__ = [
     "How",
     "Questions",
     "Shares",
+    "bounds_cover",
+    "bounds_parts",
     "joint_parts",
     "mean_parts",
     "quantile_parts",
@@ -29,12 +31,15 @@ R = TypeVar("R")
 M = TypeVar("M")
 V = TypeVar("V")
 Q = TypeVar("Q")
+B = TypeVar("B")
 
 Shares = Exactable | Sequence[Exactable]
 """At which shares of the rows quantiles are asked: one, or several."""
 
-JOINT = ("mean", "variance", "quantile")
+JOINT = ("mean", "variance", "quantile", "suggest_bounds")
 """Answers made of several releases."""
+
+_COVER = Fraction(98, 100)
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class Asked:
     where: str | None = None
     centred: bool = False
     at: Fraction | None = None
+    k: int | None = None
 
 
 class How(TypedDict, total=False):
@@ -66,9 +72,10 @@ class How(TypedDict, total=False):
     key: str | None
     part: str | None
     period: str | Sequence[str] | None
+    delta: Exactable | None
 
 
-class Questions(ABC, Generic[R, M, V, Q]):
+class Questions(ABC, Generic[R, M, V, Q, B]):
     """The questions one can ask, each paid by `cost`, by `error` at `confidence`, or by the contract's default share.
 
     by: the name of one declared grouping, or a list of names. where: a condition on declared columns, such as
@@ -77,8 +84,9 @@ class Questions(ABC, Generic[R, M, V, Q]):
     the intervals, 0.95 unless given. Numbers are exact: decimal text, p/q text, int, Fraction, or a float, which is
     taken by its shortest decimal text. fresh: pay again, even where an answer is stored. key: an idempotency key; the
     same key never pays twice. part: the declared part of the units to ask; without it all units are asked, and
-    every part pays. period: the period or periods to ask, where the contract protects a unit in one period. Each
-    raises RequestError for what the contract does not allow, BudgetError for what the account does not hold (then
+    every part pays. period: the period or periods to ask, where the contract protects a unit in one period. delta: of
+    a selection of keys, the most it may take of the contract's delta for mechanisms; the default share unless given.
+    Each raises RequestError for what the contract does not allow, BudgetError for what the account does not hold (then
     nothing was charged), ForfeitedError after a failure behind the charge.
     """
 
@@ -129,6 +137,32 @@ class Questions(ABC, Generic[R, M, V, Q]):
         """
         return self.ask("histogram", bins, **how)
 
+    def top(self, bins: str, *, k: int, **how: Unpack[How]) -> R:
+        """Those `k` of the declared keys that have the most rows, in their order, drawn by the exponential mechanism.
+
+        `bins`: the name of bins, of a column with declared keys, or of a column that has bins of one kind. Only keys
+        are published. `error` is how many rows fewer a key that is named may have than one that is left out.
+        """
+        return self._ask(replace(self._read("top", bins, how), k=k))
+
+    def select_keys(self, column: str, **how: Unpack[How]) -> R:
+        """The keys of a column whose contract declares none, each with its noisy number of units.
+
+        A unit stands behind at most `groups` of them. Published are those whose noisy number reaches a threshold: the
+        least at which a key of one unit alone is published with a probability within `delta`, which is charged as well.
+        """
+        return self.ask("select_keys", column, **how)
+
+    def suggest_bounds(self, column: str | None = None, *, cover: Exactable | None = None, **how: Unpack[How]) -> B:
+        """Bounds for the next version of the contract: of a column, if one is named, and of what units contribute.
+
+        Chosen are `lower` and `upper` of the column within those that are declared, the number of `rows` that units
+        have in a group, and with `by` of `groups` in which they have some, so that a share `cover` of the rows and of
+        the units is left as it is (0.98 unless given). Each is charged and stored by itself, at an equal part of the
+        cost. Nothing is changed: write them into the contract and revise it. `error` is that of a quantile's rank.
+        """
+        return self._bounds(self._read("suggest_bounds", column, how), bounds_cover(cover))
+
     def ask(self, statistic: str, column: str | None = None, **how: Unpack[How]) -> R:
         """The question whose statistic is named by text: those above that are one release, or "sum_squares"."""
         return self._ask(self._read(statistic, column, how))
@@ -141,7 +175,8 @@ class Questions(ABC, Generic[R, M, V, Q]):
         key, fresh = how.get("key"), how.get("fresh", False)
         if not isinstance(fresh, bool):
             raise QuestionError("fresh is True or False")
-        spend = Spend.of(cost=how.get("cost"), error=how.get("error"), confidence=how.get("confidence"))
+        paid = {name: how.get(name) for name in ("cost", "error", "confidence", "delta")}
+        spend = Spend.of(**paid)  # type: ignore[arg-type]
         key = None if key is None else label(key, "key")
         return Asked(
             statistic,
@@ -167,9 +202,16 @@ class Questions(ABC, Generic[R, M, V, Q]):
     @abstractmethod
     def _quantile(self, ask: Asked, at: Shares) -> Q: ...
 
+    @abstractmethod
+    def _bounds(self, ask: Asked, cover: Fraction) -> B: ...
 
-def joint_parts(statistic: str, ask: Asked, *, split: Exactable | None, at: Shares | None) -> list[Asked]:
+
+def joint_parts(
+    statistic: str, ask: Asked, *, split: Exactable | None, at: Shares | None, cover: Exactable | None
+) -> list[Asked]:
     """The questions that an answer of JOINT is made of."""
+    if statistic == "suggest_bounds":
+        return bounds_parts(ask, bounds_cover(cover))
     if statistic == "mean":
         return mean_parts(ask, split)
     if statistic == "variance":
@@ -221,6 +263,32 @@ def quantile_parts(ask: Asked, at: Shares) -> list[Asked]:
             key=_key(ask, f"at {share}"),
         )
         for place, share in enumerate(shares, start=1)
+    ]
+
+
+def bounds_cover(cover: Exactable | None) -> Fraction:
+    """The share that bounds are to leave as it is, or QuestionError."""
+    share = _COVER if cover is None else exact(cover, "cover")
+    if not 0 < share < 1:
+        raise QuestionError("cover is the share of rows and units that bounds leave as they are, such as 0.98")
+    return share
+
+
+def bounds_parts(ask: Asked, cover: Fraction) -> list[Asked]:
+    """The questions of suggested bounds, at an equal part of the cost each; the last takes what rounding leaves."""
+    tail, parts = (1 - cover) / 2, list[Asked]()
+    if ask.column is not None:
+        # A column has one pair of bounds, whatever it is grouped by.
+        column = replace(ask, statistic="quantile", by=())
+        parts = [replace(column, at=share, key=_key(ask, f"at {share}")) for share in (tail, 1 - tail)]
+    units = replace(ask, column=None, at=cover)
+    parts.append(replace(units, statistic="unit_rows", key=_key(ask, "rows")))
+    if ask.by:
+        parts.append(replace(units, statistic="unit_groups", key=_key(ask, "groups")))
+    each = Fraction(1, len(parts))
+    return [
+        replace(part, spend=replace(ask.spend, share=each, rest=place == len(parts) and len(parts) > 1))
+        for place, part in enumerate(parts, start=1)
     ]
 
 

@@ -52,6 +52,8 @@ class Receipt:
     parco: str
     fixed_cap: Cost | None = None
     accounts: tuple[str, ...] = (WHOLE,)
+    delta: Fraction = Fraction(0)
+    """What it took of the account's delta for mechanisms, beside its cost."""
 
     @property
     def measure(self) -> Measure:
@@ -99,6 +101,8 @@ class Receipt:
         """The receipt as a tree of text, integers and booleans; numbers as exact decimal or p/q text."""
         contract = self.contract
         divided: dict[str, object] = {} if self.accounts == (WHOLE,) else {"accounts": list(self.accounts)}
+        if self.delta:
+            divided["delta"] = decimal_text(self.delta)
         if contract.unit.period is not None:
             divided["cost_in_all_periods"] = str(self.cost_in_all)
         return {
@@ -144,6 +148,8 @@ class Receipt:
         ]
         if self.accounts != (WHOLE,):
             lines.insert(2, f"  paid by    {_listed(self.accounts)}, each the whole cost; {self._shares()}")
+        if self.delta:
+            lines.insert(2, f"  delta      {decimal_text(self.delta)}, of the contract's delta for mechanisms")
         if not self.private:
             lines.append("  NOT PRIVATE: the random bits came from a tape")
         return "\n".join(lines)
@@ -164,7 +170,8 @@ class JointReceipt(Receipt):
         last = max(parts, key=lambda part: part.position)
         known = {field.name: getattr(last, field.name) for field in fields(Receipt)}
         cost, private = Cost(sum(part.cost.units for part in parts)), all(part.private for part in parts)
-        return cls(**{**known, "question": question, "cost": cost, "private": private}, parts=parts)
+        delta = sum((part.delta for part in parts), Fraction(0))
+        return cls(**{**known, "question": question, "cost": cost, "delta": delta, "private": private}, parts=parts)
 
     @property
     def bound(self) -> Fraction:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from parco.errors import RequestError
 from parco.measure import Cost, decimal_text
@@ -45,6 +45,9 @@ class Cells(ABC):
     labels: tuple[tuple[str | int, ...], ...]
     confidence: Fraction
 
+    numbers: ClassVar[tuple[str, ...]] = _NUMBERS
+    """What stands beside the keys of a cell."""
+
     @abstractmethod
     def __iter__(self) -> Iterator[Any]: ...
 
@@ -65,7 +68,7 @@ class Cells(ABC):
     def __str__(self) -> str:
         """The cells as plain text, one line each, in columns."""
         rows = self.rows()
-        names = [*self.by, *_NUMBERS]
+        names = [*self.by, *self.numbers]
         table = [names, *(["" if row[name] is None else str(row[name]) for name in names] for row in rows)]
         widths = [max(len(line[place]) for line in table) for place in range(len(names))]
         return "\n".join(
@@ -79,7 +82,7 @@ class Cells(ABC):
     def rows(self) -> list[dict[str, str | int | None]]:
         """A dict a cell: keys, then value, lower and upper as exact decimal text; no value is None."""
         return [
-            dict(zip(self.by, row.keys, strict=True)) | {name: _text(getattr(row, name)) for name in _NUMBERS}
+            dict(zip(self.by, row.keys, strict=True)) | {name: _text(getattr(row, name)) for name in self.numbers}
             for row in self
         ]
 
@@ -87,14 +90,20 @@ class Cells(ABC):
         """The cells as an Arrow table: keys, then value, lower and upper, exact (64-bit integers, or decimals)."""
         import pyarrow as pa
 
-        keys = {name: pa.array([label[place] for label in self.labels]) for place, name in enumerate(self.by)}
+        keys = {name: self._keys(place) for place, name in enumerate(self.by)}
         rows = list(self)
-        numbers = {name: _exact_array([getattr(row, name) for row in rows], self.places) for name in _NUMBERS}
+        numbers = {name: _exact_array([getattr(row, name) for row in rows], self.places) for name in self.numbers}
         return pa.table(keys | numbers)
+
+    def _keys(self, place: int) -> pa.Array:
+        """One of the columns of keys."""
+        import pyarrow as pa
+
+        return pa.array([label[place] for label in self.labels])
 
     def _repr_html_(self) -> str:
         """The cells as a table of HTML, for notebooks."""
-        return frames.html_table([*self.by, "value", "lower", "upper"], self.rows())
+        return frames.html_table([*self.by, *self.numbers], self.rows())
 
 
 @dataclass(frozen=True)

@@ -31,15 +31,18 @@ from parco.contract.fields import label
 from parco.errors import BusyError, ContractChangedError, ForfeitedError, QuestionError, RequestError, SharperError
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
-from parco.measure import COST_UNIT, Cost, Exactable, decimal_text
+from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Exactable, decimal_text
 from parco.mechanisms.mechanism import Additive, Exponential, Mechanism, mechanism_of
+from parco.mechanisms.selection import Selection
 from parco.noise.bits import BitSource, CipherBits
 from parco.privacy.sensitivity import Sensitivity
-from parco.queries.joint import MeanPlan, QuantilePlan, VariancePlan
+from parco.queries.joint import BoundsPlan, MeanPlan, QuantilePlan, VariancePlan
 from parco.queries.plan import Plan
 from parco.queries.quantile import runs
 from parco.queries.query import Query
 from parco.session.ask import Ask
+from parco.session.bounds import BoundsAnswer, bounds_release
+from parco.session.keys import keys_answer
 from parco.session.mean import MeanAnswer, mean_release
 from parco.session.quantile import QuantileAnswer, quantile_release
 from parco.session.questions import (
@@ -48,6 +51,8 @@ from parco.session.questions import (
     How,
     Questions,
     Shares,
+    bounds_cover,
+    bounds_parts,
     joint_parts,
     mean_parts,
     quantile_parts,
@@ -55,6 +60,7 @@ from parco.session.questions import (
 )
 from parco.session.receipt import Receipt
 from parco.session.release import Answer, Release
+from parco.session.top import top_answer
 from parco.session.variance import VarianceAnswer, variance_release
 
 if TYPE_CHECKING:
@@ -65,8 +71,8 @@ __all__ = ["Planner", "Session", "default_actor", "default_ledger"]
 
 E = TypeVar("E")
 Progress = Callable[[str, int, int], None]
-Joint = Release[MeanAnswer] | Release[VarianceAnswer] | Release[QuantileAnswer]
-JointPlans = MeanPlan | VariancePlan | QuantilePlan
+Joint = Release[MeanAnswer] | Release[VarianceAnswer] | Release[QuantileAnswer] | Release[BoundsAnswer]
+JointPlans = MeanPlan | VariancePlan | QuantilePlan | BoundsPlan
 
 _FAILED = (
     "the release failed after its charge: the charge stands. Why it failed is not told, since that could depend on "
@@ -76,7 +82,11 @@ _POLL_SECONDS = 0.05
 _WAIT_SECONDS_MAX = 3600.0
 
 
-class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAnswer], Release[QuantileAnswer]]):
+class Session(
+    Questions[
+        Release[Answer], Release[MeanAnswer], Release[VarianceAnswer], Release[QuantileAnswer], Release[BoundsAnswer]
+    ]
+):
     """One actor's door to one data set under one signed contract; a context manager, safe to share among threads.
 
     contract: as read from its file. data: a CSV or Parquet file, a folder of such files, or a frame (a
@@ -141,10 +151,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         """
         groups = [self._parts(ask) for ask in asks]
         found = iter(self._all([part for group in groups for part in group]))
-        return [
-            self._whole(ask.statistic, group, [next(found) for _ in group])
-            for ask, group in zip(asks, groups, strict=True)
-        ]
+        return [self._whole(ask, group, [next(found) for _ in group]) for ask, group in zip(asks, groups, strict=True)]
 
     def _ask(self, ask: Asked) -> Release[Answer]:
         return self._all([ask])[0]
@@ -161,14 +168,20 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         parts = quantile_parts(ask, at)
         return quantile_release([part.at or Fraction(0) for part in parts], self._all(parts))
 
-    def _whole(self, statistic: str, asks: list[Asked], found: list[Release[Answer]]) -> Release[Answer] | Joint:
-        match statistic:
+    def _bounds(self, ask: Asked, cover: Fraction) -> Release[BoundsAnswer]:
+        parts = bounds_parts(ask, cover)
+        return bounds_release([self._plan(part).query for part in parts], self._all(parts), cover=cover)
+
+    def _whole(self, ask: Ask, asks: list[Asked], found: list[Release[Answer]]) -> Release[Answer] | Joint:
+        match ask.statistic:
             case "mean":
                 return mean_release(self._plan(asks[0]).query, *found)
             case "variance":
                 return variance_release(self._plan(asks[0]).query, *found)
             case "quantile":
-                return quantile_release([ask.at or Fraction(0) for ask in asks], found)
+                return quantile_release([part.at or Fraction(0) for part in asks], found)
+            case "suggest_bounds":
+                return bounds_release([self._plan(part).query for part in asks], found, cover=bounds_cover(ask.cover))
         return found[0]
 
     def _parts(self, ask: Ask) -> list[Asked]:
@@ -177,12 +190,16 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         how: How = {name: getattr(ask, name) for name in How.__annotations__ if name != "key"}  # type: ignore[assignment]
         if ask.split is not None and ask.statistic != "mean":
             raise QuestionError("only a mean has two parts: leave out split")
+        if ask.cover is not None and ask.statistic != "suggest_bounds":
+            raise QuestionError("only suggested bounds leave a share as it is: leave out cover")
+        if ask.k is not None and ask.statistic != "top":
+            raise QuestionError("only a top says how many keys it names: leave out k")
         if ask.at is not None and ask.statistic != "quantile":
             raise QuestionError("only a quantile is asked at shares of the rows: leave out at")
         if ask.statistic in JOINT:
             read = self._read(ask.statistic, ask.column, how)
-            return joint_parts(ask.statistic, read, split=ask.split, at=ask.at)
-        return [self._read(ask.statistic, ask.column, how)]
+            return joint_parts(ask.statistic, read, split=ask.split, at=ask.at, cover=ask.cover)
+        return [replace(self._read(ask.statistic, ask.column, how), k=ask.k)]
 
     def _all(self, asks: list[Asked]) -> list[Release[Answer]]:
         """The release of each question; everything that can be refused is refused before anything is charged."""
@@ -243,6 +260,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
             where=ask.where,
             centred=ask.centred,
             at=ask.at,
+            k=ask.k,
         )
         return Plan.of(query, version=self.version, spend=ask.spend)
 
@@ -252,10 +270,18 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         remaining = self._remaining(plan.query)
         stored = None if ask.fresh else self._stored(plan, ask)
         if stored is None:
-            return replace(plan, remaining=remaining - plan.cost.value)
+            left = None if plan.selection is None else self._delta_remaining(plan.query) - plan.delta_units * DELTA_UNIT
+            return replace(plan, remaining=remaining - plan.cost.value, delta_remaining=left)
         mechanism = _mechanism(stored)
-        width = plan.half_width_of(mechanism)
-        return replace(plan, mechanism=mechanism, half_width=width, cost=Cost(0), remaining=remaining, repeat=True)
+        return replace(
+            plan,
+            mechanism=mechanism,
+            half_width=plan.half_width_of(mechanism),
+            selection=_selection(plan, stored),
+            cost=Cost(0),
+            remaining=remaining,
+            repeat=True,
+        )
 
     def _stored(self, plan: Plan, ask: Asked) -> Stored | None:
         """The sharpest stored answer that serves, or None."""
@@ -266,12 +292,14 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         """Tells what is stored where it is less sharp than asked; the ledger refuses too, should a race come first."""
         answers = [stored for stored in self._store.answers(plan.question) if stored.reserve.private == self._private]
         if answers:
-            best = min((_mechanism(stored) for stored in answers), key=lambda mechanism: mechanism.scale)
-            width = decimal_text(plan.half_width_of(best))
+            best = min(answers, key=lambda stored: stored.reserve.mechanism.scale)
+            width = decimal_text(plan.half_width_of(_mechanism(best)))
+            known = _selection(plan, best)
+            keys = "" if known is None else f", with keys from {decimal_text(known.threshold)} units on"
             raise SharperError(
                 f"an answer to this question ({plan.query}) is stored, less sharp than asked: within {width} instead "
-                f"of {decimal_text(plan.half_width)}. Take it for nothing by naming neither cost nor error, or pay "
-                f"{plan.cost} of {self.contract.budget.measure} for another with --fresh (in Python: fresh=True)",
+                f"of {decimal_text(plan.half_width)}{keys}. Take it for nothing by naming neither cost nor error, or "
+                f"pay {plan.cost} of {self.contract.budget.measure} for another with --fresh (in Python: fresh=True)",
                 stored=width,
                 cost=str(plan.cost),
             )
@@ -279,10 +307,13 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
     def _serves(self, plan: Plan, ask: Asked, stored: Settled) -> bool:
         """Whether a stored answer is at least as sharp as asked; one who names neither cost nor error takes any.
 
-        A function of ledger and question alone.
+        A function of ledger and question alone. Of selected keys who names a delta asks for a threshold, too.
         """
         mechanism = _mechanism(stored)
         if stored.reserve.private != self._private or mechanism.kind != plan.mechanism.kind:
+            return False
+        known, wanted = _selection(plan, stored), None if ask.spend.delta is None else plan.selection
+        if known is not None and wanted is not None and known.threshold > wanted.threshold:
             return False
         if ask.spend.cost is None and ask.spend.error is None:
             return True
@@ -327,8 +358,8 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
             contract=self._signed.contract,
             mechanism=MechanismFacts(plan.mechanism.kind, plan.mechanism.scale, plan.mechanism.lattice),
             sensitivity=SensitivityFacts(plan.sensitivity.l1, plan.sensitivity.l2_squared),
-            cells=plan.query.cells,
-            charges=tuple(Charge(number, plan.cost.units, 0) for number in self._charged(plan.query)),
+            cells=plan.query.published,
+            charges=tuple(Charge(number, plan.cost.units, plan.delta_units) for number in self._charged(plan.query)),
             fresh=ask.fresh,
             private=self._private,
             key=ask.key,
@@ -369,11 +400,17 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         return [self._answer(plan, sums) for plan, sums in zip(plans, found, strict=True)]
 
     def _answer(self, plan: Plan, found: Found) -> bytes:
+        if plan.selection is not None:
+            return canonical.encode({**self._selected(plan, plan.selection, found), "parco": version("parco")})
         match plan.mechanism:
             case Additive():
                 noisy = self._noisy(plan, plan.mechanism, found)
+            case Exponential() if plan.query.k is not None:
+                noisy = self._ranked(plan.query.k, plan.mechanism, found)
             case Exponential():
                 noisy = self._chosen(plan, plan.mechanism, found)
+            case _:
+                raise AssertionError("a mechanism that no question asks for")
         return canonical.encode({"cells": noisy, "parco": version("parco")})
 
     def _noisy(self, plan: Plan, mechanism: Additive, found: Found) -> list[int]:
@@ -386,6 +423,25 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
             progress=lambda done: self._progress("drawing", done, len(exact)),
         )
 
+    def _selected(self, plan: Plan, selection: Selection, found: Found) -> dict[str, object]:
+        """Keys and noisy numbers of units from the threshold on. Sorted before noise is drawn: no order of the data's.
+
+        How many keys there are is private, so that no progress is told.
+        """
+        from parco.engines.duckdb import keyed
+
+        units = keyed(found)
+        keys, finer = sorted(units), int(plan.query.step / selection.noise.lattice)
+        noisy = selection.noise.draw([units[key] * finer for key in keys], self._bits())
+        kept = [(key, steps) for key, steps in zip(keys, noisy, strict=True) if selection.kept(steps)]
+        return {"cells": [steps for _, steps in kept], "keys": [key for key, _ in kept]}
+
+    def _ranked(self, k: int, mechanism: Exponential, found: Found) -> list[int]:
+        """The places of k keys, in the order in which they are chosen by their exact counts."""
+        from parco.engines.duckdb import sums
+
+        return mechanism.choose_several(sums(found), k, self._bits())
+
     def _chosen(self, plan: Plan, mechanism: Exponential, found: Found) -> list[int]:
         """One candidate a group, in lattice steps; the same path whatever the group holds, and where it is empty."""
         from parco.engines.duckdb import tallies
@@ -394,7 +450,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         places = []
         for tally in tallies(found):
             places.append(mechanism.choose(runs(tally, at=share, candidates=candidates), bits))
-            self._progress("drawing", len(places), plan.query.cells)
+            self._progress("drawing", len(places), plan.query.published)
         return [candidates[place] for place in places]
 
     def _repeat(self, stored: Stored, plan: Plan) -> Release[Answer]:
@@ -404,14 +460,19 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
     def _release(self, stored: Stored, plan: Plan, *, repeat: bool) -> Release[Answer]:
         """What the ledger stores, as the asker sees it: a function of the stored bytes and the level asked for."""
         body, mechanism = canonical.decode(stored.answer), _mechanism(stored)
+        selection = _selection(plan, stored)
         answer = Answer(
-            by=plan.query.by,
+            by=() if plan.query.of_units else plan.query.by,
             labels=tuple(plan.query.labels()),
             values=tuple(body["cells"]),
             lattice=mechanism.lattice,
             half_width=plan.half_width_of(mechanism),
             confidence=plan.confidence,
         )
+        if plan.query.k is not None:
+            answer = top_answer(answer)
+        if selection is not None:
+            answer = keys_answer(answer, plan.query, keys=body["keys"], threshold=selection.threshold)
         receipt = self._receipt(stored, plan, parco=body["parco"])
         cost, remaining = (Cost(0), self._remaining(plan.query)) if repeat else (receipt.cost, receipt.remaining)
         return Release(answer, receipt, repeat, cost, remaining)
@@ -432,6 +493,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
             mechanism=_mechanism(stored),
             sensitivity=Sensitivity(l1=reserve.sensitivity.l1, l2_squared=reserve.sensitivity.l2_squared),
             cost=Cost(max(charge.cost for charge in stored.charges)),
+            delta=max(charge.delta for charge in stored.charges) * DELTA_UNIT,
             cap=Cost(balance.cap),
             spent=Cost(balance.spent + balance.reserved),
             private=reserve.private,
@@ -449,6 +511,11 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         charged = self._charged(query)
         return min(row.remaining for row in self._store.accounts() if row.account in charged) * COST_UNIT
 
+    def _delta_remaining(self, query: Query) -> Fraction:
+        """The same of the delta for mechanisms."""
+        charged = self._charged(query)
+        return min(row.delta_remaining for row in self._store.accounts() if row.account in charged) * DELTA_UNIT
+
     # The two members below are all that `parco.testing` replaces.
     _private = True
 
@@ -457,7 +524,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer], Release[VarianceAn
         return CipherBits()
 
 
-class Planner(Questions[Plan, MeanPlan, VariancePlan, QuantilePlan]):
+class Planner(Questions[Plan, MeanPlan, VariancePlan, QuantilePlan, BoundsPlan]):
     """The questions of a session, answered with their plans: cost, half-width, what would be left."""
 
     def __init__(self, session: Session) -> None:
@@ -478,6 +545,9 @@ class Planner(Questions[Plan, MeanPlan, VariancePlan, QuantilePlan]):
 
     def _quantile(self, ask: Asked, at: Shares) -> QuantilePlan:
         return QuantilePlan(tuple(self._planned(quantile_parts(ask, at))))
+
+    def _bounds(self, ask: Asked, cover: Fraction) -> BoundsPlan:
+        return BoundsPlan(tuple(self._planned(bounds_parts(ask, cover))))
 
     def _planned(self, parts: list[Asked]) -> list[Plan]:
         return [self._session._planned(part) for part in parts]
@@ -510,12 +580,19 @@ def _whole_plan(ask: Ask, plans: list[Plan]) -> Plan | JointPlans:
             return VariancePlan(*plans)
         case "quantile":
             return QuantilePlan(tuple(plans))
+        case "suggest_bounds":
+            return BoundsPlan(tuple(plans))
     return plans[0]
 
 
 def _mechanism(stored: Settled) -> Mechanism:
     facts = stored.reserve.mechanism
     return mechanism_of({"kind": facts.kind, "scale": _pair(facts.scale), "lattice": _pair(facts.lattice)})
+
+
+def _selection(plan: Plan, stored: Settled) -> Selection | None:
+    """The selection that a stored answer was made by: its noise and its delta hold the threshold."""
+    return plan.selection_of(_mechanism(stored), units=max(charge.delta for charge in stored.charges))
 
 
 def _at_level(release: Release[Answer], plan: Plan) -> Release[Answer]:

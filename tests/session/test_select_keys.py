@@ -1,0 +1,236 @@
+"""Selected keys: which are published, what they cost, and that nothing depends on the data but the answer itself."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import parco
+from parco.session.keys import KeysAnswer
+from parco.testing import TapeSession
+from tests.session.test_mean import spent
+from tests.shop import COLUMNS, HEADER, contract_text, open_shop, write_csv
+
+CITY = COLUMNS + '\n[columns.city]\ntype = "text"\nkeys = "select"\n'
+COLUMNS_OF_A_FILE = (*HEADER, "city")
+# So much that noise is next to nothing, so that a key of two units is published and that of one is not.
+RICH = 'measure = "pure"\nepsilon = "9000"\ndelta = "1e-6"\ndelta_mechanisms = "1e-6"'
+GDP = 'measure = "gdp"\nepsilon = "2"\ndelta = "2e-6"\ndelta_mechanisms = "1e-6"'
+DELTA = Fraction(1, 10**18)
+
+Rows = list[tuple[str, ...]]
+
+
+def visits(*cities: str, unit: str = "1", month: str = "2024-01") -> Rows:
+    """A row of one unit for each city."""
+    return [(unit, f"{month}-05", "1", "3", "web", city) for city in cities]
+
+
+def shop(folder: Path, rows: Rows, **contract: object) -> parco.Contract:
+    told: dict[str, Any] = {"columns": CITY, "budget": RICH, **contract}
+    agreed = open_shop(folder, **told)
+    write_csv(folder / "purchases.csv", rows, header=COLUMNS_OF_A_FILE)
+    return agreed
+
+
+def keys(release: parco.Release[parco.Answer]) -> list[str | int]:
+    return [row.keys[0] for row in release.value]
+
+
+def test_keys_are_sorted_counted_by_units_and_those_of_one_unit_are_not_there(tmp_path: Path) -> None:
+    rows = [
+        *visits("Rome", "Rome", "Oslo"),
+        *visits("Oslo", "Rome", unit="2"),
+        *visits("Oslo", "Bern", unit="3"),
+        *visits("", "Bern", unit="4"),
+    ]
+    with parco.Session(shop(tmp_path, rows)) as session:
+        release = session.select_keys("city", cost="8000")
+    assert isinstance(release.value, KeysAnswer)
+    assert release.value.by == ("city",)
+    assert keys(release) == ["Bern", "Oslo", "Rome"]
+    assert [round(row.value) for row in release.value] == [2, 3, 2]
+    assert all(row.value >= release.value.threshold > 1 for row in release.value)
+
+
+def test_a_unit_stands_behind_no_more_keys_than_groups(tmp_path: Path) -> None:
+    rows = [row for unit in "1234" for row in visits(*"abcdefgh", unit=unit)]
+    for groups in (1, 2, 5):
+        with parco.Session(shop(tmp_path / str(groups), rows, groups=groups)) as session:
+            release = session.select_keys("city", cost="8000")
+            # Which keys a unit keeps differs by unit; those that two or more keep are published.
+            assert round(sum(row.value for row in release.value)) <= 4 * groups
+            assert "behind at most" in release.receipt.limits
+            distance = release.receipt.sensitivity
+            assert [distance.l1, distance.l2_squared] == [groups, groups]
+
+
+def test_cost_and_delta_are_planned_charged_and_told(tmp_path: Path) -> None:
+    with parco.Session(shop(tmp_path, visits("Rome"), budget=GDP)) as session:
+        plan = session.plan.select_keys("city", cost="0.05", delta="1e-8")
+        release = session.select_keys("city", cost="0.05", delta="1e-8")
+        assert plan.selection is not None
+        (account,) = session.budget()
+        assert account.spent == plan.cost.units == release.cost.units
+        assert account.delta_spent == plan.selection.delta_units
+        assert release.receipt.delta == plan.selection.delta_units * DELTA <= Fraction(1, 10**8)
+        assert release.receipt.record()["delta"] == plan.record()["delta"]
+        assert plan.delta_remaining == account.delta_remaining * DELTA
+        assert "delta" in str(release.receipt)
+        # Without one, the default share of the delta that is set aside.
+        other = session.plan.select_keys("city", fresh=True)
+        assert 0 < other.delta_units <= Fraction(1, 20) * 10**12
+        # A delta is charged beside the conversion's: what may be claimed is both.
+        assert {claim.delta for claim in release.receipt.claims()} == {Fraction(2, 10**6)}
+
+
+def test_what_is_stored_is_free_and_sharper_selections_are_not(tmp_path: Path) -> None:
+    with parco.Session(shop(tmp_path, visits("Rome"), budget=GDP)) as session:
+        first = session.select_keys("city", cost="0.05", delta="1e-8")
+        before = session.budget()
+        for how in ({}, {"delta": "1e-8"}, {"delta": "1e-9"}, {"cost": "0.01"}, {"cost": "0.05", "delta": "1e-8"}):
+            again = session.select_keys("city", **how)  # type: ignore[arg-type]
+            assert again.repeat
+            assert again.value == first.value
+            assert session.plan.select_keys("city", **how).repeat  # type: ignore[arg-type]
+        with pytest.raises(parco.SharperError, match="units on"):
+            session.select_keys("city", cost="0.05", delta="1e-7")
+        with pytest.raises(parco.SharperError):
+            session.select_keys("city", cost="0.06")
+        assert session.budget() == before
+
+
+def test_a_delta_that_does_not_fit_charges_nothing(tmp_path: Path) -> None:
+    with parco.Session(shop(tmp_path, visits("Rome"), budget=GDP)) as session:
+        plan = session.plan.select_keys("city", cost="0.05", delta="1e-3")
+        assert not plan.fits
+        assert "would be refused: only delta 0.000001" in str(plan)
+        with pytest.raises(parco.BudgetError, match="delta"):
+            session.select_keys("city", cost="0.05", delta="1e-3")
+        assert spent(session) == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "how", "told"),
+    [
+        ("channel", {}, "declared"),
+        ("dollars", {}, "there are: items, city"),
+        ("town", {}, "there are: items, city"),
+        (None, {}, "there are: items, city"),
+        ("city", {"by": "channel"}, "leave out by"),
+        ("city", {"delta": "1e-19"}, "1e-18"),
+        ("city", {"delta": "0"}, "above 0"),
+        ("city", {"cost": "1", "error": "2"}, "not both"),
+    ],
+)
+def test_what_is_no_selection_is_refused_before_data_are_read(
+    tmp_path: Path, column: str | None, how: dict[str, str], told: str
+) -> None:
+    with parco.Session(shop(tmp_path, []), data=tmp_path / "nothing.csv") as session:
+        with pytest.raises(parco.QuestionError, match=told):
+            session.ask("select_keys", column, **how)  # type: ignore[arg-type]
+        with pytest.raises(parco.QuestionError, match="no declared keys"):
+            session.count(by="city")
+        with pytest.raises(parco.QuestionError, match="no declared keys"):
+            session.count(where="city = 'Rome'")
+        with pytest.raises(parco.QuestionError, match="only a selection"):
+            session.count(delta="1e-9")
+        assert spent(session) == 0
+
+
+def test_a_contract_that_sets_no_delta_aside_is_told_so(tmp_path: Path) -> None:
+    agreed = shop(tmp_path, [], budget='measure = "pure"\nepsilon = "1"')
+    with parco.Session(agreed) as session, pytest.raises(parco.QuestionError, match="delta_mechanisms"):
+        session.select_keys("city")
+
+
+def test_odd_data_change_the_keys_and_nothing_else(tmp_path: Path) -> None:
+    tables: dict[str, Rows] = {
+        "empty": [],
+        "missing": visits("", "", unit="1"),
+        "own": [row for unit in range(50) for row in visits(f"own {unit}", unit=str(unit))],
+        "long": [row for unit in "12" for row in visits("x" * 201, unit=unit)],
+        "shared": [row for unit in "12" for row in visits("x" * 200, "e\u0301 \u202e'\"|,\t", unit=unit)],
+    }
+    found, shapes = {}, set()
+    for name, rows in tables.items():
+        with parco.Session(shop(tmp_path / name, rows)) as session:
+            release = session.select_keys("city", cost="8000")
+            found[name] = keys(release)
+            assert release.table().schema.field("city").type == pa.string()
+            assert release.table().schema.field("value").type == pa.decimal128(38, release.value.places)
+            shapes.add((frozenset(release.receipt.record()), release.receipt.cost, release.receipt.delta))
+            assert session.select_keys("city").value == release.value
+            (account,) = session.budget()
+            assert account.spent == release.cost.units
+            assert account.delta_spent * DELTA == release.receipt.delta
+    assert len(shapes) == 1
+    assert found == {"empty": [], "missing": [], "own": [], "long": [], "shared": ["x" * 200, "\u00e9 \u202e'\"|,\t"]}
+
+
+def test_the_order_of_rows_changes_nothing(tmp_path: Path) -> None:
+    rows = [row for unit in range(60) for row in visits(f"c{unit % 4}", f"c{unit % 5}", unit=str(unit))]
+    shuffled = random.Random(7).sample(rows, len(rows))  # noqa: S311 - an order for a test
+    tape, found = random.Random(8).randbytes(4096), []  # noqa: S311 - a tape for a test
+    for name, table in (("sorted", rows), ("shuffled", shuffled)):
+        with TapeSession(shop(tmp_path / name, table), tape=tape) as session:
+            release = session.select_keys("city", cost="4", delta="9e-7")
+            found.append(release.value.rows())
+    assert found[0] == found[1]
+    assert len(found[0]) == 5
+
+
+def test_whole_numbers_within_their_bounds_are_keys_too(tmp_path: Path) -> None:
+    rows: Rows = [
+        (unit, "2024-01-05", number, "3", "web", "x") for unit in "12" for number in ("7", "-3", "10", "99", "")
+    ]
+    with parco.Session(shop(tmp_path, rows, groups=9)) as session:
+        release = session.select_keys("items", cost="8000")
+    assert keys(release) == [7, 10]
+    assert release.table().schema.field("items").type == pa.int64()
+
+
+def test_normal_forms_conditions_parts_and_periods_hold(tmp_path: Path) -> None:
+    folded = (
+        COLUMNS + '\n[columns.city]\ntype = "text"\nkeys = "select"\nnormal = ["casefold", "strip"]\nnull = "nowhere"\n'
+    )
+    rows = [*visits("Rome ", "x", unit="1"), *visits("ROME", "", unit="2"), *visits("", unit="3", month="2024-02")]
+    with parco.Session(shop(tmp_path / "a", rows, columns=folded, groups=3)) as session:
+        assert keys(session.select_keys("city", cost="4000")) == ["nowhere", "rome"]
+        only = session.select_keys("city", where="month = '2024-01'", cost="4000")
+        assert keys(only) == ["rome"]
+    text = contract_text(columns=CITY, budget=RICH).replace("[budget]", 'period = "month"\n\n[budget]')
+    folder = tmp_path / "b"
+    folder.mkdir()
+    (folder / "contract.toml").write_text(text, "utf-8")
+    write_csv(folder / "purchases.csv", [*visits("Rome"), *visits("Rome", unit="2")], header=COLUMNS_OF_A_FILE)
+    parco.sign(agreed := parco.Contract.read(folder / "contract.toml"))
+    with parco.Session(agreed) as session:
+        with pytest.raises(parco.QuestionError, match="period"):
+            session.select_keys("city")
+        assert keys(session.select_keys("city", period="2024-01", cost="8000")) == ["Rome"]
+        assert keys(session.select_keys("city", period="2024-02", cost="8000")) == []
+        assert [row.delta_spent > 0 for row in session.budget()] == [True, True, False, False]
+
+
+def test_keys_that_were_selected_can_be_declared_and_asked_in_one_list(tmp_path: Path) -> None:
+    """As a question by undeclared keys is asked elsewhere: the selection, then the parts by what it found."""
+    rows = [row for unit in "1234" for row in visits("Rome", "Oslo", unit=unit)]
+    agreed = shop(tmp_path, rows)
+    with parco.Session(agreed) as session:
+        asks = [parco.Ask("select_keys", "city", cost="2000", delta="1e-7"), parco.Ask("count", cost="1000")]
+        plans = session.plan.release(asks)
+        found, _ = session.release(asks)
+        assert spent(session) == sum(plan.cost.value for plan in plans)
+    path = agreed.folder / "contract.toml"
+    columns = f'{COLUMNS}\n[columns.city]\ntype = "text"\nkeys = {keys(found)!r}\n'  # type: ignore[arg-type]
+    path.write_text(contract_text(columns=columns, budget=RICH), "utf-8")
+    parco.revise(revised := parco.Contract.read(path), reason="keys that were selected")
+    with parco.Session(revised) as session:
+        counted = session.count(by="city", cost="1000")
+        assert [(row.keys, round(row.value)) for row in counted.value] == [(("Oslo",), 4), (("Rome",), 4)]
