@@ -15,7 +15,7 @@ from fractions import Fraction
 from parco.balls import ball, bits_below_one, precision, upper
 from parco.measure import Measure
 from parco.privacy import pure
-from parco.privacy.pure import check_epsilon, check_order
+from parco.privacy.pure import check_epsilon, check_order, cost_of
 
 __all__ = ["cost_upper", "delta_upper", "mu_squared_upper", "renyi_upper"]
 
@@ -29,14 +29,7 @@ def cost_upper(epsilon: Fraction, measure: Measure) -> Fraction:
     below epsilon^2/8 (Cesar & Rogers 2021) and below epsilon; gdp, `mu_squared_upper`; renyi, `renyi_upper`
     at its order. No smaller one covers them all. Source: docs/mathematics.md, "Bounded range".
     """
-    check_epsilon(epsilon)
-    if measure == Measure.PURE:
-        return epsilon
-    if measure == Measure.ZCDP:
-        return renyi_upper(epsilon, Fraction(1))
-    if measure.order is None:
-        return mu_squared_upper(epsilon)
-    return renyi_upper(epsilon, measure.order)
+    return cost_of(epsilon, measure, renyi=renyi_upper, mu_squared=mu_squared_upper)
 
 
 def renyi_upper(epsilon: Fraction, order: Fraction) -> Fraction:

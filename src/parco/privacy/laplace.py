@@ -13,7 +13,7 @@ from fractions import Fraction
 from parco.balls import ball, bits_below_one, precision, upper
 from parco.errors import InternalError, RequestError
 from parco.measure import Measure
-from parco.privacy.pure import check_epsilon, check_order
+from parco.privacy.pure import check_epsilon, check_order, cost_of
 from parco.privacy.sensitivity import Sensitivity
 
 __all__ = ["cost_upper", "delta_upper", "epsilon", "mu_squared_upper", "renyi_upper"]
@@ -37,14 +37,7 @@ def cost_upper(epsilon: Fraction, measure: Measure) -> Fraction:
     Rounded up. `measure`: pure, epsilon itself; zcdp, epsilon + e^-epsilon - 1; gdp, `mu_squared_upper`; renyi,
     `renyi_upper` at its order; no smaller one holds. Source: docs/mathematics.md, "Laplace noise".
     """
-    check_epsilon(epsilon)
-    if measure == Measure.PURE:
-        return epsilon
-    if measure == Measure.ZCDP:
-        return renyi_upper(epsilon, Fraction(1))
-    if measure.order is None:
-        return mu_squared_upper(epsilon)
-    return renyi_upper(epsilon, measure.order)
+    return cost_of(epsilon, measure, renyi=renyi_upper, mu_squared=mu_squared_upper)
 
 
 def renyi_upper(epsilon: Fraction, order: Fraction) -> Fraction:

@@ -7,13 +7,14 @@ Renyi order and at every point of the profile (docs/mathematics.md, "Pure mechan
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from parco.balls import ball, bits_below_one, precision, upper
 from parco.errors import InternalError, RequestError
 from parco.measure import Measure
 
-__all__ = ["check_epsilon", "check_order", "cost_upper", "delta_upper", "mu_squared_upper", "renyi_upper"]
+__all__ = ["check_epsilon", "check_order", "cost_of", "cost_upper", "delta_upper", "mu_squared_upper", "renyi_upper"]
 
 _BITS, _TIGHT_BITS = 256, 60
 
@@ -25,14 +26,7 @@ def cost_upper(epsilon: Fraction, measure: Measure) -> Fraction:
     order. No smaller one covers randomised response. Raises RequestError for a negative epsilon. Source: for zcdp,
     docs/mathematics.md, "Pure mechanisms" (below the epsilon^2/2 of Bun & Steinke 2016, proposition 1.4).
     """
-    check_epsilon(epsilon)
-    if measure == Measure.PURE:
-        return epsilon
-    if measure == Measure.ZCDP:
-        return renyi_upper(epsilon, Fraction(1))
-    if measure.order is None:
-        return mu_squared_upper(epsilon)
-    return renyi_upper(epsilon, measure.order)
+    return cost_of(epsilon, measure, renyi=renyi_upper, mu_squared=mu_squared_upper)
 
 
 def renyi_upper(epsilon: Fraction, order: Fraction) -> Fraction:
@@ -104,3 +98,25 @@ def check_order(order: Fraction) -> None:
     """
     if order < 1:
         raise RequestError("the order of a Renyi divergence is at least 1")
+
+
+def cost_of(
+    epsilon: Fraction,
+    measure: Measure,
+    *,
+    renyi: Callable[[Fraction, Fraction], Fraction],
+    mu_squared: Callable[[Fraction], Fraction],
+) -> Fraction:
+    """For every epsilon >= 0 of a pure mechanism, returns its cost in the measure, or raises RequestError.
+
+    `renyi`: the divergence at epsilon and an order, rounded up; at order 1 it is the cost in zcdp. `mu_squared`: that
+    of a Gaussian above it. Source: docs/mathematics.md, "Costs".
+    """
+    check_epsilon(epsilon)
+    if measure == Measure.PURE:
+        return epsilon
+    if measure == Measure.ZCDP:
+        return renyi(epsilon, Fraction(1))
+    if measure.order is None:
+        return mu_squared(epsilon)
+    return renyi(epsilon, measure.order)

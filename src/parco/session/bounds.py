@@ -13,11 +13,10 @@ from typing import ClassVar
 from parco.contract.columns import DateColumn
 from parco.contract.contract import Contract
 from parco.errors import InternalError
-from parco.measure import Cost, decimal_text, exact_text, significant_text
+from parco.measure import decimal_text, exact_text, significant_text
 from parco.queries.joint import bounds_question
 from parco.queries.query import Query, Statistic
-from parco.session.receipt import JointReceipt
-from parco.session.release import Answer, Cells, Release
+from parco.session.release import Answer, Cells, Release, joined
 
 __all__ = ["BoundRow", "BoundsAnswer", "bounds_release"]
 
@@ -96,13 +95,7 @@ def bounds_release(
         step=queries[0].step,
         toml=_toml(contract, queries[0].column, values),
     )
-    return Release(
-        value=answer,
-        receipt=JointReceipt.of(bounds_question(queries), *(part.receipt for part in parts)),
-        repeat=all(part.repeat for part in parts),
-        cost=Cost(sum(part.cost.units for part in parts)),
-        remaining=min(part.remaining for part in parts),
-    )
+    return joined(answer, bounds_question(queries), *parts)
 
 
 def _name(query: Query, place: int) -> str:

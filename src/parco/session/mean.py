@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from parco.errors import InternalError
-from parco.measure import Cost, decimal_text
+from parco.measure import decimal_text
 from parco.queries.query import Query
-from parco.session.receipt import JointReceipt
-from parco.session.release import Answer, Cells, Release
+from parco.session.release import Answer, Cells, Release, joined
 
 __all__ = ["MeanAnswer", "MeanRow", "mean_release"]
 
@@ -91,14 +90,7 @@ def mean_release(query: Query, total: Release[Answer], count: Release[Answer]) -
         confidence=2 * sums.confidence - 1,
     )
     question = f"mean{count.receipt.question.removeprefix('count')}"
-    return Release(
-        value=answer,
-        receipt=JointReceipt.of(question, total.receipt, count.receipt),
-        repeat=total.repeat and count.repeat,
-        cost=Cost(total.cost.units + count.cost.units),
-        # What the later part left.
-        remaining=min(total.remaining, count.remaining),
-    )
+    return joined(answer, question, total, count)
 
 
 def _step(lattice: Fraction) -> Fraction:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from parco.errors import InternalError, QuestionError
-from parco.measure import Cost, Exactable, exact, exact_text, significant_text
-from parco.session.receipt import JointReceipt
-from parco.session.release import Answer, Cells, Release
+from parco.measure import Exactable, exact, exact_text, significant_text
+from parco.session.release import Answer, Cells, Release, joined
 
 __all__ = ["BinRow", "QuantileAnswer", "QuantileRow", "histogram_quantiles", "quantile_release"]
 
@@ -76,13 +75,7 @@ def quantile_release(at: Sequence[Fraction], parts: Sequence[Release[Answer]]) -
         confidence=first.confidence,
     )
     question = parts[0].receipt.question.replace(f" at {shares[0]}", f" at {', '.join(shares)}", 1)
-    return Release(
-        value=answer,
-        receipt=JointReceipt.of(question, *(part.receipt for part in parts)),
-        repeat=all(part.repeat for part in parts),
-        cost=Cost(sum(part.cost.units for part in parts)),
-        remaining=min(part.remaining for part in parts),
-    )
+    return joined(answer, question, *parts)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from parco.errors import RequestError
 from parco.measure import Cost, decimal_text
 from parco.session import frames
-from parco.session.receipt import Receipt
+from parco.session.receipt import JointReceipt, Receipt
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Answer", "Cells", "Release", "Row"]
+__all__ = ["Answer", "Cells", "Release", "Row", "joined"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -208,4 +208,16 @@ def _exact_array(values: Sequence[Fraction | None], places: int) -> pa.Array:
     exact = Context(prec=_DECIMAL256_DIGITS * 2)
     return pa.array(
         [None if value is None else exact.create_decimal(Decimal(decimal_text(value))) for value in values], kind
+    )
+
+
+def joined(value: T, question: str, *parts: Release[Any]) -> Release[T]:
+    """What is computed from the answers of several releases, with all of their receipts."""
+    return Release(
+        value=value,
+        receipt=JointReceipt.of(question, *(part.receipt for part in parts)),
+        repeat=all(part.repeat for part in parts),
+        cost=Cost(sum(part.cost.units for part in parts)),
+        # What the latest of them left.
+        remaining=min(part.remaining for part in parts),
     )

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from parco.errors import InternalError
-from parco.measure import Cost, decimal_text
+from parco.measure import decimal_text
 from parco.queries.query import Query
 from parco.session.mean import MeanRow
-from parco.session.receipt import JointReceipt
-from parco.session.release import Answer, Cells, Release
+from parco.session.release import Answer, Cells, Release, joined
 
 __all__ = ["VarianceAnswer", "variance_release"]
 
@@ -84,13 +83,7 @@ def variance_release(
         confidence=3 * square.value.confidence - 2,
     )
     question = f"variance{count.receipt.question.removeprefix('count')}"
-    return Release(
-        value=answer,
-        receipt=JointReceipt.of(question, *(part.receipt for part in parts)),
-        repeat=all(part.repeat for part in parts),
-        cost=Cost(sum(part.cost.units for part in parts)),
-        remaining=min(part.remaining for part in parts),
-    )
+    return joined(answer, question, *parts)
 
 
 def _at(square: Fraction, total_squared: Fraction, count: Fraction) -> Fraction:
