@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from bisect import bisect_left, bisect_right
 from decimal import Decimal
 from pathlib import Path
 
@@ -24,6 +26,24 @@ def test_the_demo_pays_once_and_then_nothing(tmp_path: Path) -> None:
     assert tables(second) == tables(first)
     for words in ("Refused: this would be charged", "Lost by the refusal: 0.", "and the same figures", "Pr[S | in]"):
         assert words in " ".join(first.split())
+
+
+def test_quantiles_of_the_purchases_with_their_cost(tmp_path: Path) -> None:
+    parco("demo", "--dir", tmp_path)
+    ledger = tmp_path / "purchases.ledger"
+    (before,) = parco_json("budget", "--ledger", ledger)["accounts"]
+    shares = ("0.25", "0.5", "0.75")
+    at = [word for share in shares for word in ("--at", share)]
+    found = parco_json("release", tmp_path / "contract.toml", "quantile", "dollars", *at, "--cost", "0.006")
+    (after,) = parco_json("budget", "--ledger", ledger)["accounts"]
+    assert Decimal(found["cost"]) == Decimal(after["spent"]) - Decimal(before["spent"]) <= Decimal("0.006")
+    with (tmp_path / "purchases.csv").open(encoding="utf-8") as lines:
+        dollars = sorted(Decimal(row["dollars"]) for row in csv.DictReader(lines))
+    assert [row["at"] for row in found["rows"]] == list(shares)
+    for row, share in zip(found["rows"], shares, strict=True):
+        # Of every customer two purchases count: about where all purchases have this share.
+        low, high = (side(dollars, Decimal(row["value"])) / len(dollars) for side in (bisect_left, bisect_right))
+        assert low - 0.05 < float(share) < high + 0.05
 
 
 def test_the_demo_without_its_data_says_what_to_install(tmp_path: Path) -> None:
