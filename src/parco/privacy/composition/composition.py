@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -70,9 +71,11 @@ class Composition:
         if self.mu_squared is not None:
             total = self.mu_squared
             return Interval(gaussian.epsilon_lower(total.lower, target), gaussian.epsilon_upper(total.upper, target))
-        alone = self._single(target)
+        alone = self._single()
         if alone is not None:
-            return alone
+            return _worse(
+                single.epsilon_interval(alone.facts, alone.rate, target, removal=order) for order in (True, False)
+            )
         low = high = 0.0
         for removal in self._orders():
             found = self._solve(removal, self._log_deltas(target, removal), ceiling=high)
@@ -91,6 +94,12 @@ class Composition:
         if self.mu_squared is not None:
             total = self.mu_squared
             return Interval(gaussian.delta_lower(total.lower, at), gaussian.delta_upper(total.upper, at))
+        alone = self._single()
+        if alone is not None:
+            return _worse(
+                single.delta_interval(alone.facts, alone.rate, at, self.tolerance, removal=order)
+                for order in (True, False)
+            )
         low = high = Fraction(0)
         for removal in self._orders():
             below, above = solve_delta(order_of(self.groups, removal=removal), doubles_around(at), self.tolerance / 2)
@@ -156,13 +165,11 @@ class Composition:
             extended[removal] = replace(found, profile=found.profile.with_more(family))
         return extended
 
-    def _single(self, target: Fraction) -> Interval | None:
-        """One sampled release with a density by itself: in closed form."""
+    def _single(self) -> ScheduledRelease | None:
+        """The one sampled release with a density, if there is nothing else: it is known in closed form."""
         [release, *others] = self.groups
-        if others or release.times != 1 or not release.sampled or not single.is_known(release.facts):
-            return None
-        ends = [single.epsilon_interval(release.facts, release.rate, target, removal=order) for order in (True, False)]
-        return Interval(max(end[0] for end in ends), max(end[1] for end in ends))
+        known = not others and release.times == 1 and release.sampled and single.is_known(release.facts)
+        return release if known else None
 
     def _orders(self) -> tuple[bool, ...]:
         """Both orders of the pair, or one where they are alike."""
@@ -235,6 +242,12 @@ def _mu_squared(groups: Groups) -> Interval | None:
     with precision(_BITS):
         ball_total = sum((ball(amount) * times for amount, times in amounts), ball(0))
         return Interval(lower(ball_total), upper(ball_total))
+
+
+def _worse(orders: Iterable[tuple[Fraction, Fraction]]) -> Interval:
+    """The larger of both orders' figures, from their ends."""
+    lows, highs = zip(*orders, strict=True)
+    return Interval(max(lows), max(highs))
 
 
 def _either(first: Certain, second: Certain) -> Certain:

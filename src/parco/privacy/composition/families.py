@@ -22,6 +22,7 @@ __all__ = ["BoundedRange", "Family", "GaussianSum", "Laplace", "Line", "log_erro
 _FEW = 64
 # Sizes and errors of ratios between which products of two neither vanish nor mislead.
 _TINY = 1e-8
+_LEAST = 1e-300
 Floats = NDArray[np.floating[Any]]
 Complexes = NDArray[np.complexfloating[Any, Any]]
 
@@ -94,7 +95,9 @@ def log_error(ratios: Complexes, error: Floats) -> tuple[Complexes, Floats]:
     floor = 4 * error
     small = size < floor
     if small.any():
-        ratios = np.where(small, np.where(size > 0, ratios / np.where(size > 0, size, 1), 1) * floor, ratios)
+        # A phase is not worth a division by what is barely a double.
+        there = size > _LEAST
+        ratios = np.where(small, np.where(there, ratios / np.where(there, size, 1), 1) * floor, ratios)
         size = np.where(small, floor, size)
     relative = error / size
     logs = np.log(ratios)

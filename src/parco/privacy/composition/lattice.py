@@ -54,9 +54,9 @@ class LatticeProfile(Profile):
         kernel, size = self._kernel(epsilon)
         reach = float(self.lattice) * (np.abs(self.line.nodes) + 1)
         off = size * (self.errors + UNIT * np.abs(self.values) * (8 * ELEMENTARY + 8 * reach))
-        # The step of the line is 2 pi/(Ng) but for three units: each phase is off by that too.
+        # The step of the line is 2 pi/(Ng) but for four units: each phase is off by that too.
         fixed, turning = rounding(self.values * size, off, self.line)
-        return float((self._turned(epsilon) * kernel).real.sum()), fixed + 3 * epsilon * turning
+        return float((self._turned(epsilon) * kernel).real.sum()), fixed + 4 * epsilon * turning
 
     def _turned(self, epsilon: float) -> Complexes:
         turned: Complexes = self.values * np.exp(-1j * epsilon * self.line.heights)

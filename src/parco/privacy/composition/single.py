@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from parco.balls import arb, ball, precision
+from parco.balls import arb, ball, lower, precision, upper
 from parco.errors import InternalError
 from parco.privacy.facts import Exponential, Facts, Gaussian, Laplace
 
-__all__ = ["epsilon_interval", "is_known"]
+__all__ = ["delta_interval", "epsilon_interval", "is_known"]
 
 # Probabilities that differ by e^-500 are told apart by the most.
 _BITS = (320, 1280, 5120)
@@ -45,6 +45,19 @@ def epsilon_interval(facts: Facts, rate: Fraction, delta: Fraction, *, removal: 
     return low, high
 
 
+def delta_interval(
+    facts: Facts, rate: Fraction, epsilon: Fraction, tolerance: float, *, removal: bool
+) -> tuple[Fraction, Fraction]:
+    """For one release on a sample and epsilon >= 0, proven ends of delta in this order, apart by at most the tolerance
+    of the upper."""
+    for bits in _BITS:
+        with precision(bits):
+            profile = _sampled(facts, ball(rate), ball(epsilon), removal=removal)
+            if profile.rad() <= ball(Fraction(tolerance)) / 4 * profile:
+                return max(lower(profile), Fraction(0)), max(upper(profile), Fraction(0))
+    raise InternalError("the profile of one sampled release could not be told from 0")
+
+
 def _exceeds(facts: Facts, rate: Fraction, epsilon: Fraction, delta: Fraction, *, removal: bool) -> bool:
     for bits in _BITS:
         with precision(bits):
@@ -59,9 +72,12 @@ def _sampled(facts: Facts, rate: arb, epsilon: arb, *, removal: bool) -> arb:
     inside = ((epsilon if removal else -epsilon).exp() - 1 + rate) / rate
     if removal:
         return rate * plain(facts, inside.log())
-    if not inside > 0:
+    if inside <= 0:
         # The loss is at most -log(1-q), and epsilon is not below that.
         return arb(0)
+    if not inside > 0:
+        # Not known at this precision: every comparison with it is false.
+        return arb("nan")
     return rate * epsilon.exp() * inside * plain(facts, -inside.log())
 
 
