@@ -40,7 +40,8 @@ def test_flights_by_month_in_new_york_and_their_delays(tmp_path: Path) -> None:
         late = session.count(by="carrier", where="dep_delay >= 60 and origin <> 'LGA'", cost="0.002")
         assert 0 < sum(row.value for row in late.value) < sum(row.value for row in flights.value)
         delay = session.mean("dep_delay", by="month", cost="0.01")
-        assert all(row.value is not None and 0 < row.value < 60 for row in delay.value)
+        # The means lie between 4 and 22 minutes, and the noise of each has a standard deviation below 7.
+        assert all(row.value is not None and -50 < row.value < 80 for row in delay.value)
         assert session.count_units(by="month", cost="0.002").repeat
 
 
