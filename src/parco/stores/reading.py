@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from sqlalchemy import Connection, Row, Select, inspect, select
+from sqlalchemy import Connection, Row, bindparam, inspect, select
 
 from parco import canonical
 from parco.errors import VerificationError
@@ -27,6 +27,15 @@ __all__ = [
 
 _Kind = TypeVar("_Kind", Open, Reserve, Settle)
 
+_BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
+_POSITION = select(tables.requests.c.settled).where(tables.requests.c.request == bindparam("request"))
+_ANSWER = select(tables.answers).where(tables.answers.c.request == bindparam("request"))
+_ANSWERED = (
+    select(tables.requests.c.request, tables.requests.c.settled)
+    .where(tables.requests.c.question == bindparam("question"), tables.requests.c.state == "settled")
+    .order_by(tables.requests.c.request)
+)
+
 
 def bodies(connection: Connection) -> Iterator[bytes]:
     """All entries as stored, first to last."""
@@ -35,7 +44,7 @@ def bodies(connection: Connection) -> Iterator[bytes]:
 
 def entry(connection: Connection, seq: int, kind: type[_Kind]) -> _Kind:
     """The entry with this sequence, or VerificationError if it is missing or of another kind."""
-    body = connection.scalar(select(tables.entries.c.body).where(tables.entries.c.seq == seq))
+    body = connection.scalar(_BODY, {"seq": seq})
     if body is None:
         raise VerificationError(f"entry {seq} is missing", entry=seq)
     found = decode(body)
@@ -73,22 +82,17 @@ def fixed_cap(connection: Connection, account: int, *, before: int | None = None
     return None if moved else first
 
 
-def _answered(question: str) -> Select[tuple[int, int]]:
-    columns = tables.requests.c
-    return (
-        select(columns.request, columns.settled)
-        .where(columns.question == question, columns.state == "settled")
-        .order_by(columns.request)
-    )
-
-
-def _settled(connection: Connection, request: int, position: int) -> Settled:
+def _pair(connection: Connection, request: int, position: int) -> tuple[Reserve, Settle]:
     reserve, settle = entry(connection, request, Reserve), entry(connection, position, Settle)
     if settle.request != request:
         raise VerificationError(f"entry {position} settles another request than {request}", entry=position)
+    return reserve, settle
+
+
+def _facts(reserve: Reserve, settle: Settle) -> Settled:
     return Settled(
-        request=request,
-        position=position,
+        request=reserve.seq,
+        position=settle.seq,
         reserve=reserve,
         charges=settle.charges,
         accounts=settle.accounts,
@@ -97,16 +101,20 @@ def _settled(connection: Connection, request: int, position: int) -> Settled:
 
 def stored(connection: Connection, request: int) -> Stored:
     """The answer to a settled request, or VerificationError if it is not settled, is lost or was changed."""
-    position = connection.scalar(select(tables.requests.c.settled).where(tables.requests.c.request == request))
+    position = connection.scalar(_POSITION, {"request": request})
     if position is None:
         raise VerificationError(f"request {request} is not settled", entry=request)
-    facts = _settled(connection, request, position)
-    row = connection.execute(select(tables.answers).where(tables.answers.c.request == request)).one_or_none()
+    return _with_answer(connection, request, position)
+
+
+def _with_answer(connection: Connection, request: int, position: int) -> Stored:
+    reserve, settle = _pair(connection, request, position)
+    row = connection.execute(_ANSWER, {"request": request}).one_or_none()
     if row is None:
         raise VerificationError(f"the answer to request {request} is lost; its charge stands", entry=request)
-    if not _holds(row.salt, row.body, entry(connection, position, Settle).answer):
+    if not _holds(row.salt, row.body, settle.answer):
         raise VerificationError(f"the answer to request {request} differs from the one settled", entry=request)
-    return Stored(**vars(facts), answer=row.body)
+    return Stored(**vars(_facts(reserve, settle)), answer=bytes(row.body))
 
 
 def _holds(salt: bytes, body: bytes, digest: str) -> bool:
@@ -118,7 +126,8 @@ def _holds(salt: bytes, body: bytes, digest: str) -> bool:
 
 def stored_answers(connection: Connection, question: str) -> list[Stored]:
     """All answers to a question's digest, oldest first."""
-    return [stored(connection, row.request) for row in connection.execute(_answered(question)).all()]
+    rows = connection.execute(_ANSWERED, {"question": question}).all()
+    return [_with_answer(connection, row.request, row.settled) for row in rows]
 
 
 def sharpest(connection: Connection, question: str, serves: Callable[[Settled], bool]) -> tuple[Stored | None, bool]:
@@ -126,11 +135,11 @@ def sharpest(connection: Connection, question: str, serves: Callable[[Settled], 
 
     The same question under the same measure is sharper the more it cost; the oldest, so that repeats agree.
     """
-    rows = connection.execute(_answered(question)).all()
-    every = [_settled(connection, row.request, row.settled) for row in rows]
+    rows = connection.execute(_ANSWERED, {"question": question}).all()
+    every = [_facts(*_pair(connection, row.request, row.settled)) for row in rows]
     good = [facts for facts in every if serves(facts)]
     best = max(good, key=lambda facts: (sum(charge.cost for charge in facts.charges), -facts.request), default=None)
-    return (None if best is None else stored(connection, best.request)), bool(every)
+    return (None if best is None else _with_answer(connection, best.request, best.position)), bool(every)
 
 
 def history_rows(connection: Connection) -> list[HistoryRow]:
