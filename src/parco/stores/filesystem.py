@@ -10,10 +10,13 @@ from pathlib import Path
 __all__ = ["network_type", "warn_of_network"]
 
 _MOUNTS = Path("/proc/self/mountinfo")
-_NETWORK = frozenset(
-    "9p afs beegfs ceph cifs coda davfs fuse.ceph fuse.davfs fuse.glusterfs fuse.rclone fuse.s3fs fuse.sshfs gfs2"
-    " glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 smb3 smbfs vboxsf vmhgfs".split()
-)
+# fmt: off
+_NETWORK = frozenset([
+    "9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "fuse.ceph", "fuse.davfs", "fuse.glusterfs",
+    "fuse.rclone", "fuse.s3fs", "fuse.sshfs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4",
+    "ocfs2", "smb3", "smbfs", "vboxsf", "vmhgfs",
+])
+# fmt: on
 
 
 def network_type(path: Path) -> str | None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["Owner", "boot_of", "boot_now", "current_owner", "host_name", "is_alive", "requests_in_hand"]
+__all__ = ["Owner", "boot_now", "boot_of", "current_owner", "host_name", "is_alive", "requests_in_hand"]
 
 _PROC = Path("/proc")
 _MACHINE = Path("/etc/machine-id")

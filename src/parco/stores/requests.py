@@ -169,9 +169,7 @@ def ended(
     return dict(sorted((dead | over).items()))
 
 
-def _is_held(
-    row: Row[Any], mine: Owner, alive: Callable[[Owner], bool], *, in_hand: Set[int], gone: Set[str]
-) -> bool:
+def _is_held(row: Row[Any], mine: Owner, alive: Callable[[Owner], bool], *, in_hand: Set[int], gone: Set[str]) -> bool:
     if row.host is None or row.host in gone:
         return False
     owner = Owner(row.host, row.boot, row.pid, row.started)
@@ -365,7 +363,8 @@ def _check_charged(connection: Connection, request: Request) -> None:
     if charged != [row.account for row in rows] or all(row.dataset != signed for row in rows):
         raise InternalError("charges must rise by account and include one of the contract's own")
     # Accounts that were opened together share their data set's secret.
-    for account, opened, secret in {(row.opened, row.secret): (row.account, row.opened, row.secret) for row in rows}.values():
+    distinct = {(row.opened, row.secret): row.account for row in rows}
+    for (opened, secret), account in distinct.items():
         check_secret(connection, account, opened, secret)
 
 

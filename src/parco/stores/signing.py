@@ -18,11 +18,11 @@ from parco.stores.records import Opening, Signed
 __all__ = [
     "accounts_of",
     "check_amounts",
+    "check_secret",
     "check_terms",
     "contract_text",
     "contract_texts",
     "find_signed",
-    "check_secret",
     "secret_of",
     "sign",
 ]

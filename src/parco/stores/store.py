@@ -138,9 +138,7 @@ class Store(ABC):
         return outcome if isinstance(outcome, Pending) else outcome[0]
 
     @_durable
-    def begin_all(
-        self, wanted: Sequence[Request], *, serves: Sequence[Serves]
-    ) -> list[Started | Stored] | Pending:
+    def begin_all(self, wanted: Sequence[Request], *, serves: Sequence[Serves]) -> list[Started | Stored] | Pending:
         """The same for several requests on different questions, in one commit: all charges are made, or none is.
 
         Where one of them waits for another's answer, nothing was charged and all begin again.

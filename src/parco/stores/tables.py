@@ -8,8 +8,6 @@ them (SQLite's triggers below, PostgreSQL's in `postgres_schema`) keeps entries 
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
@@ -22,6 +20,7 @@ from sqlalchemy import (
     Text,
 )
 from sqlalchemy import Integer as PlainInteger
+from sqlalchemy.schema import SchemaItem
 
 __all__ = [
     "APPLICATION_ID",
@@ -47,7 +46,7 @@ metadata = MetaData()
 Integer = PlainInteger().with_variant(BigInteger(), "postgresql")
 
 
-def _key(name: str, *parts: Any) -> Column[int]:
+def _key(name: str, *parts: SchemaItem) -> Column[int]:
     """A number of the primary key, which we count ourselves: no database draws it from a sequence."""
     return Column(name, Integer, *parts, primary_key=True, autoincrement=False)
 
