@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, LiteralString, cast
+from typing import Any
 
 import psycopg
 
@@ -61,7 +61,7 @@ class Server:
         self._user = _unprivileged() if os.geteuid() == 0 else None
         if self._user is not None:
             os.chown(self.folder, self._user.pw_uid, self._user.pw_gid)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[Any] | None = None
         self._free: list[str] = []
         self._numbers = itertools.count()
         self._run("initdb", "-D", "data", "-U", ADMIN, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
@@ -72,8 +72,8 @@ class Server:
     def start(self) -> None:
         """Starts the server, after recovery where it crashed, and returns when it answers."""
         options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
-        command = [self._binaries / "postgres", "-D", "data", "-k", self.folder, *options]
-        self._process = subprocess.Popen(
+        command = [str(self._binaries / "postgres"), "-D", "data", "-k", str(self.folder), *options]
+        self._process = process = subprocess.Popen(
             command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **self._as_user()
         )
         until = time.monotonic() + START_SECONDS
@@ -81,7 +81,7 @@ class Server:
             try:
                 psycopg.connect(self.url("postgres", ADMIN)).close()
             except psycopg.OperationalError:
-                if self._process.poll() is not None or time.monotonic() > until:
+                if process.poll() is not None or time.monotonic() > until:
                     raise
                 time.sleep(0.02)
             else:
@@ -123,7 +123,7 @@ class Server:
             clear = [f"DELETE FROM parco.{name}" for (name,) in tables if name not in ("ledger", "writing")]
             statements = ["BEGIN", "SET LOCAL session_replication_role = replica", *clear]
             statements += ["UPDATE parco.ledger SET identity = gen_random_uuid(), format = 1", "COMMIT"]
-            connection.execute(cast(LiteralString, "; ".join(statements)))
+            connection.execute("; ".join(statements))
 
     def free(self, database: str) -> None:
         """Takes a database back."""
@@ -136,12 +136,12 @@ class Server:
             if unguarded:
                 connection.execute("SET session_replication_role = replica")
             for statement in statements:
-                cursor = connection.execute(cast(LiteralString, statement))
+                cursor = connection.execute(statement)
                 rows = cursor.fetchall() if cursor.description else []
         return rows
 
     def _run(self, program: str, *arguments: str) -> None:
-        command = [self._binaries / program, *arguments]
+        command = [str(self._binaries / program), *arguments]
         subprocess.run(command, cwd=self.folder, check=True, capture_output=True, **self._as_user())
 
     def _as_user(self) -> dict[str, Any]:

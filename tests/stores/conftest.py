@@ -24,7 +24,7 @@ def new_address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
 
     def lend() -> build.Address:
         lent.append(server.ledger())
-        return server.url(lent[-1])
+        return str(server.url(lent[-1]))
 
     yield lend
     build.SERVERS.clear()

@@ -77,8 +77,8 @@ def fault(error: Exception, name: str) -> ParcoError:
         return kind(f"{name} {text}", driver_code=state)
     if is_lost(error):
         return StorageError(f"{name} cannot be reached: is the server running, and the address right?")
-    kind = type(_origin(error)).__name__
-    return InternalError(f"the store of {name} failed ({kind}); nothing was written", driver_code=state)
+    told = type(_origin(error)).__name__
+    return InternalError(f"the store of {name} failed ({told}); nothing was written", driver_code=state)
 
 
 def _origin(error: Exception) -> BaseException:

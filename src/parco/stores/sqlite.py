@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Literal
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
@@ -60,8 +59,8 @@ class SqliteStore(Store):
                 create_file(real, busy_seconds=busy_seconds)
         return cls.open(real, busy_seconds=busy_seconds)
 
-    def choose_journal(self, mode: Literal["wal", "rollback"]) -> None:
-        """Keeps the ledger with a write-ahead log from now on, or with the rollback journal again.
+    def choose_journal(self, mode: str) -> None:
+        """Keeps the ledger with a write-ahead log (`wal`) from now on, or with the `rollback` journal again.
 
         Raises StorageError where this SQLite library or file system cannot be trusted with a log, or where others are
         using the ledger.
