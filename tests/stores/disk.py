@@ -25,7 +25,8 @@ _WRITE = ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, _Pointer, ctypes.c_int, ctypes
 _TRUNCATE = ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, ctypes.c_int64)
 _SYNC = ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, ctypes.c_int)
 _CLOSE = ctypes.CFUNCTYPE(ctypes.c_int, _Pointer)
-_OPEN = ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, ctypes.c_char_p, _Pointer, ctypes.c_int, ctypes.POINTER(ctypes.c_int))
+# The path as a bare pointer: SQLite keeps it, and Python's own copy of the text would be gone by then.
+_OPEN = ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, _Pointer, _Pointer, ctypes.c_int, _Pointer)
 _DELETE = ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, ctypes.c_char_p, ctypes.c_int)
 
 
@@ -81,20 +82,19 @@ class Step:
 
 @dataclass
 class Disk:
-    """All steps so far; the one with the number `broken` (from 0) fails with the code `fault`, and is not done."""
+    """All steps so far; the one with the number `broken` (from 0) fails, and is not done."""
 
     steps: list[Step] = field(default_factory=list)
     broken: int | None = None
-    fault: int = 0
     failed: bool = False
 
     def asked(self, step: Step, act: Callable[[], int], faults: dict[str, int]) -> int:
-        """Does a step, or fails it."""
+        """Does a step, or fails it with the code for its kind."""
         number = len(self.steps)
         self.steps.append(step)
-        if number == self.broken:
+        if number == self.broken and step.kind in faults:
             self.failed = True
-            return faults.get(step.kind, self.fault)
+            return faults[step.kind]
         return act()
 
 
@@ -143,10 +143,10 @@ class _Shim:
         for name in ("open", "delete"):
             setattr(self.vfs, name, ctypes.cast(self._callbacks[name], _Pointer))
 
-    def _open(self, _: int, path: bytes | None, file: int, flags: int, given: Any) -> int:
-        name = "" if path is None else Path(path.decode()).name
-        is_new = path is not None and not Path(path.decode()).exists()
-        code = _OPEN(self._system.contents.open)(ctypes.addressof(self._system.contents), path, file, flags, given)
+    def _open(self, _: int, given: int | None, file: int, flags: int, flags_out: int | None) -> int:
+        path = None if given is None else Path(ctypes.string_at(given).decode())
+        is_new = path is not None and not path.exists()
+        code = _OPEN(self._system.contents.open)(ctypes.addressof(self._system.contents), given, file, flags, flags_out)
         opened = ctypes.cast(file, ctypes.POINTER(_File)).contents
         if code != 0 or not opened.methods:
             return int(code)
@@ -154,6 +154,7 @@ class _Shim:
         ours = _Methods.from_buffer_copy(original)
         for method in ("close", "write", "truncate", "sync"):
             setattr(ours, method, ctypes.cast(self._callbacks[method], _Pointer))
+        name = "" if path is None else path.name
         self._files[file] = (name, original, ours)
         opened.methods = ctypes.pointer(ours)
         if is_new:
@@ -210,7 +211,9 @@ class _Kept:
         self.loose = [step for step in self.loose if not chosen(step)]
 
 
-def images(before: dict[str, bytes], steps: list[Step], *, seed: int, each: int) -> Iterator[tuple[int, dict[str, bytes]]]:
+def images(
+    before: dict[str, bytes], steps: list[Step], *, seed: int, each: int
+) -> Iterator[tuple[int, dict[str, bytes]]]:
     """Files that a power failure may leave, with the number of steps that were done: all loose steps lost, all kept,
     and `each` times some lost, some torn, in any order.
     """
@@ -231,12 +234,16 @@ def _some(loose: list[Step], dice: random.Random) -> list[Step]:
     for step in loose:
         if dice.random() < 0.5:
             continue
-        if step.kind == "write" and dice.random() < 0.3:
-            step = Step("write", step.name, step.data[: dice.randrange(0, len(step.data) + 1, SECTOR)], step.place)
-        chosen.append(step)
+        is_torn = step.kind == "write" and dice.random() < 0.3
+        chosen.append(_torn(step, dice) if is_torn else step)
     if dice.random() < 0.3:
         dice.shuffle(chosen)
     return chosen
+
+
+def _torn(step: Step, dice: random.Random) -> Step:
+    """A write of which only the first sectors came to the disk."""
+    return Step("write", step.name, step.data[: dice.randrange(0, len(step.data) + 1, SECTOR)], step.place)
 
 
 def _with(files: dict[str, bytes], steps: list[Step]) -> dict[str, bytes]:

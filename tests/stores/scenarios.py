@@ -7,7 +7,6 @@ every fault of every store.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from parco.stores.records import Reserved

@@ -11,15 +11,15 @@ from parco.ledger.entries import Open, decode, secret_commitment
 from parco.measure import Measure
 from parco.stores.address import open_ledger
 
-from .build import Address, amounts, anything, ask, harm, opening, signed_store, started
+from .build import Address, amounts, anything, ask, harm, opening, signed_store, started, stored_bytes
 
 
 def test_signing_again_changes_nothing(address: Address) -> None:
     store = signed_store(address)
     first = store.signed("purchases", "sales")
-    before = (address).read_bytes()
+    before = stored_bytes(address)
     assert store.sign(opening(actor="someone else", time=1)) == first
-    assert (address).read_bytes() == before
+    assert stored_bytes(address) == before
     assert (first.account, first.position, first.text) == (1, 1, "the contract")
 
 

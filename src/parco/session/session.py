@@ -68,7 +68,8 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
     pyarrow.Table, pandas.DataFrame or polars.DataFrame), by default the contract's source. ledger: the file
     that `parco sign` made, by default `<name>.ledger` beside the contract, or the postgresql:// URL of a database.
     actor: who asks, by default the login name. version: the declared label of the data's state, by default the
-    contract's. progress: called as (stage, done, total) while a release runs. Raises NotSignedError, ContractChangedError or StorageError.
+    contract's. progress: called as (stage, done, total) while a release runs. Raises NotSignedError,
+    ContractChangedError or StorageError.
     """
 
     def __init__(

@@ -10,7 +10,10 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import threading
+from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import cache
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
@@ -21,7 +24,7 @@ from parco.stores import tables
 from parco.stores.faults import not_a_ledger
 from parco.stores.journal import Setting, settings_for
 
-__all__ = ["BEGIN_READ", "BEGIN_WRITE", "connect", "create_file", "engine_for"]
+__all__ = ["BEGIN_READ", "BEGIN_WRITE", "connect", "create_file", "opener"]
 
 # A writer takes its lock first, so that it never has to upgrade one: two upgrades would deadlock.
 BEGIN_WRITE = "BEGIN IMMEDIATE"
@@ -36,11 +39,29 @@ _SETTINGS: tuple[Setting, ...] = (
 )
 
 
-def engine_for(path: Path, *, busy_seconds: float) -> Engine:
-    """An engine whose every connection is `connect(path)`, and whose transactions begin as their options say."""
+def opener(path: Path, *, busy_seconds: float) -> Callable[[], Connection]:
+    """A function that opens connections as `connect` does, whose transactions begin as their option `begin` says."""
+
+    def open_connection() -> Connection:
+        _OPENED.path, _OPENED.busy_seconds = path, busy_seconds
+        return _engine().connect()
+
+    return open_connection
+
+
+# What the one engine of this process is to open next, a thread each.
+_OPENED = threading.local()
+
+
+@cache
+def _engine() -> Engine:
+    """One for all ledgers: what it has once compiled, it knows for each of them, and for the children of a fork.
+
+    It keeps no connection.
+    """
     engine = create_engine(
         "sqlite://",
-        creator=lambda: connect(path, busy_seconds=busy_seconds),
+        creator=lambda: connect(_OPENED.path, busy_seconds=_OPENED.busy_seconds),
         poolclass=NullPool,
         hide_parameters=True,
     )

@@ -21,7 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from parco.errors import StorageError
 from parco.stores.append import appended, forget_appended, stands
 from parco.stores.held import Holder
-from parco.stores.postgres_connection import BEGIN_READ, BEGIN_REPEAT, begin_write, connector, identity_of, target
+from parco.stores.postgres_connection import BEGIN_READ, BEGIN_REPEAT, begin_write, identity_of, opener, target
 from parco.stores.postgres_faults import fault, is_conflict, is_lost, translated
 from parco.stores.store import BUSY_SECONDS, Store
 
@@ -50,7 +50,7 @@ class PostgresStore(Store):
         where = target(url)
         self.name = where.name
         self._busy_seconds = busy_seconds
-        self._holder = Holder(connector(where))
+        self._holder = Holder(opener(where))
         with self._reading() as connection:
             self.identity = identity_of(connection)
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from sqlalchemy import Connection, NullPool, create_engine, event
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 
 from parco.errors import LedgerFormatError, RequestError, StorageError
 from parco.ledger.entries import FORMAT
 from parco.stores.postgres_schema import SCHEMA, WRITING
 
-__all__ = ["BEGIN_READ", "BEGIN_REPEAT", "Target", "begin_write", "connector", "identity_of", "target"]
+__all__ = ["BEGIN_READ", "BEGIN_REPEAT", "Target", "begin_write", "identity_of", "opener", "target"]
 
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 BEGIN_REPEAT = "BEGIN; SET LOCAL synchronous_commit = off"
@@ -60,11 +62,29 @@ def target(url: str) -> Target:
     return Target(arguments | own, name)
 
 
-def connector(where: Target) -> Callable[[], Connection]:
+def opener(where: Target) -> Callable[[], Connection]:
     """A function that opens connections whose transactions begin as their option `begin` says, and by nothing else."""
+
+    def open_connection() -> Connection:
+        _OPENED.target = where
+        return _engine().connect().execution_options(ledger=where.name)
+
+    return open_connection
+
+
+# What the one engine of this process is to open next, a thread each.
+_OPENED = threading.local()
+
+
+@cache
+def _engine() -> Engine:
+    """One for all ledgers: what it has once compiled, it knows for each of them, and for the children of a fork.
+
+    It keeps no connection.
+    """
     engine = create_engine(
         "postgresql+psycopg://",
-        creator=lambda: _connect(where),
+        creator=lambda: _connect(_OPENED.target),
         poolclass=NullPool,
         hide_parameters=True,
         use_native_hstore=False,
@@ -73,16 +93,15 @@ def connector(where: Target) -> Callable[[], Connection]:
     # autocommit is on in the driver, so that it begins nothing by itself.
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        driver = connection.connection.dbapi_connection
-        text = connection.get_execution_options()["begin"]
+        options = connection.get_execution_options()
         # Several statements in one go, without parameters: one way to the server and back.
-        cursor = driver.execute(text)  # type: ignore[union-attr]
+        cursor = connection.connection.driver_connection.execute(options["begin"])  # type: ignore[union-attr]
         while cursor.nextset():
             pass
         if cursor.description is not None:
-            _check_safe(cursor.fetchone(), where.name)
+            _check_safe(cursor.fetchone(), options["ledger"])
 
-    return engine.connect
+    return engine
 
 
 def begin_write(busy_seconds: float) -> str:

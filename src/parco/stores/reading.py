@@ -15,6 +15,7 @@ from parco.stores import tables, texts
 from parco.stores.records import AccountRow, HistoryRow, Settled, Stored
 
 __all__ = [
+    "account_row",
     "account_rows",
     "bodies",
     "entry",
@@ -57,6 +58,12 @@ def account_rows(connection: Connection) -> list[AccountRow]:
     """All accounts, in the order in which they were opened."""
     rows = connection.execute(select(tables.accounts).order_by(tables.accounts.c.account))
     return [_account_row(connection, row) for row in rows.all()]
+
+
+def account_row(connection: Connection, account: int) -> AccountRow | None:
+    """One account, None if there is none of this number."""
+    row = connection.execute(select(tables.accounts).where(tables.accounts.c.account == account)).one_or_none()
+    return None if row is None else _account_row(connection, row)
 
 
 def _account_row(connection: Connection, row: Row[tuple[object, ...]]) -> AccountRow:

@@ -378,7 +378,7 @@ def _check_signed(connection: Connection, contract: str) -> None:
 
 
 def _no_room(connection: Connection, charge: Charge) -> BudgetError:
-    row = next((row for row in reading.account_rows(connection) if row.account == charge.account), None)
+    row = reading.account_row(connection, charge.account)
     if row is None:
         raise InternalError(f"there is no account {charge.account} on this ledger")
     asked, left, cap = (_cost_text(units) for units in (charge.cost, row.remaining, row.cap))

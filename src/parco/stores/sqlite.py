@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from parco.errors import NotSignedError, StorageError
 from parco.stores import journal, repeats
 from parco.stores.append import forget_appended
-from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, engine_for
+from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, opener
 from parco.stores.faults import is_unsure, not_a_ledger, translated
 from parco.stores.filesystem import warn_of_network
 from parco.stores.held import Holder
@@ -34,7 +34,7 @@ class SqliteStore(Store):
         self.path = Path(os.path.realpath(path))
         self.name = str(self.path)
         self.identity = self.path
-        self._holder = Holder(engine_for(self.path, busy_seconds=busy_seconds).connect)
+        self._holder = Holder(opener(self.path, busy_seconds=busy_seconds))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> SqliteStore:
