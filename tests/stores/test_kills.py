@@ -29,7 +29,7 @@ from .model import Account, Ask, Model
 from .test_model import LABELS, emptied
 
 SEED = 6
-KILLS, KILLS_LONG, KILLS_A_LEDGER = 50, 2000, 50
+KILLS, KILLS_LONG, KILLS_A_LEDGER = 50, 2000, 25
 ACTS_MAX = 8
 CAP = 10_000
 

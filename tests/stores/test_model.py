@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -56,11 +56,13 @@ class _ToldWatch:
 
 
 class Life(RuleBasedStateMachine):
-    """One ledger with three accounts, and its model."""
+    """One ledger with three accounts, and its model; a subclass says where the ledger is."""
 
-    def __init__(self, new_ledger: Callable[[], Address]) -> None:
+    new_ledger: ClassVar[Callable[[], Address]]
+
+    def __init__(self) -> None:
         super().__init__()
-        self.store: Store = signed_store(new_ledger(), contract=text_of(0), labels=LABELS)
+        self.store: Store = signed_store(type(self).new_ledger(), contract=text_of(0), labels=LABELS)
         self.watch = _ToldWatch()
         self.store._watch = self.watch  # type: ignore[assignment]
         self.model = Model({number: Account(cap=10) for number in (1, 2, 3)})
@@ -187,6 +189,10 @@ class Life(RuleBasedStateMachine):
         assert type(caught.value) is expected
 
 
+def life_at(new_ledger: Callable[[], Address]) -> type[Life]:
+    return type("LifeHere", (Life,), {"new_ledger": staticmethod(new_ledger)})
+
+
 @contextmanager
 def emptied(request: pytest.FixtureRequest, kind: str) -> Iterator[Callable[[], Address]]:
     """A place for one empty ledger after another."""
@@ -209,7 +215,7 @@ def emptied(request: pytest.FixtureRequest, kind: str) -> Iterator[Callable[[], 
 def _live(request: pytest.FixtureRequest, kind: str, examples: int, steps: int) -> None:
     with emptied(request, kind) as new_ledger:
         run_state_machine_as_test(
-            lambda: Life(new_ledger),
+            life_at(new_ledger),
             settings=settings(
                 max_examples=examples,
                 stateful_step_count=steps,
@@ -241,7 +247,7 @@ def test_the_model_can_disagree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         return lifted(account, *(max(0, one - TENTH) for one in amounts))
 
     monkeypatch.setattr(requests, "_lifted", less)
-    life = Life(lambda: tmp_path / "x.ledger")
+    life = life_at(lambda: tmp_path / "x.ledger")()
     life.begin([Ask("a", ((1, 3),))], serves=True)
     life.end(0, "settle")
     with pytest.raises(AssertionError):

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from sqlalchemy import Connection, bindparam, func, insert, select
 
 from parco.ledger.entries import Entry, encode
 from parco.stores import tables
 
-__all__ = ["append", "append_all", "appended", "forget_appended", "last_entry", "stands"]
+__all__ = ["append", "append_all", "appended", "forget_appended", "last_entry", "stands", "together"]
 
 _APPENDED = "parco: entries appended in this transaction"
 
 _LAST = select(func.max(tables.entries.c.seq))
 _BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
 _INSERT = insert(tables.entries)
+
+
+def together(connection: Connection) -> AbstractContextManager[object]:
+    """Statements inside, none of whose results is looked at, go to a server all at once; the first fault is raised."""
+    send: Callable[[Connection], AbstractContextManager[object]] | None
+    send = connection.get_execution_options().get("together")
+    return nullcontext() if send is None else send(connection)
 
 
 def append(connection: Connection, make: Callable[[int], Entry]) -> int:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import psutil
@@ -37,8 +37,12 @@ class Owner:
 
 
 def current_owner() -> Owner:
-    """The calling process; asked anew each time, since a fork is another process."""
-    pid = os.getpid()
+    """The calling process; a fork is another one."""
+    return _owner(os.getpid(), socket.gethostname())
+
+
+@lru_cache(maxsize=4)
+def _owner(pid: int, _: str) -> Owner:
     return Owner(host_name(), boot_now(), pid, _started(pid) or 0)
 
 
@@ -72,7 +76,7 @@ def boot_now() -> str:
     """The boot's identity and the name space of pids on Linux; empty elsewhere, where start times tell boots apart."""
     if not sys.platform.startswith("linux"):
         return ""
-    return f"{_boot()} {_pid_space()}".strip()
+    return f"{_boot()} {_pid_space(os.getpid())}".strip()
 
 
 def boot_of(boot: str) -> str:
@@ -94,7 +98,8 @@ def _boot() -> str:
     return ""
 
 
-def _pid_space() -> str:
+@lru_cache(maxsize=4)
+def _pid_space(_: int) -> str:
     with suppress(OSError):
         return os.readlink(_PROC / "self/ns/pid")
     return ""

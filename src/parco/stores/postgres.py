@@ -18,10 +18,17 @@ import psycopg
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from parco.errors import StorageError
+from parco.errors import ParcoError, StorageError
 from parco.stores.append import appended, forget_appended, stands
 from parco.stores.held import Holder
-from parco.stores.postgres_connection import BEGIN_READ, BEGIN_REPEAT, begin_write, identity_of, opener, target
+from parco.stores.postgres_connection import (
+    BEGIN_READ,
+    begin_repeat,
+    begin_write,
+    identity_of,
+    opener,
+    target,
+)
 from parco.stores.postgres_faults import fault, is_conflict, is_lost, translated
 from parco.stores.store import BUSY_SECONDS, Store
 
@@ -63,8 +70,9 @@ class PostgresStore(Store):
 
     def repeated(self, request: int) -> None:
         """Counts one repeat in a table that is not logged, and does not wait for the disk."""
-        with suppress(StorageError), translated(self.name), self._transaction(BEGIN_REPEAT) as connection:
-            connection.exec_driver_sql("INSERT INTO repeats VALUES (%s)", (request,))
+        # All in one way to the server and back.
+        with suppress(ParcoError), translated(self.name), self._transaction(begin_repeat(request)):
+            pass
 
     def repeats(self) -> dict[int, int]:
         """Repeats by request, as far as they were counted."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from functools import lru_cache
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, bindparam, inspect, select
+from sqlalchemy import Connection, Row, Select, bindparam, inspect, select
 
 from parco import canonical
 from parco.errors import VerificationError
@@ -18,6 +19,7 @@ __all__ = [
     "account_row",
     "account_rows",
     "bodies",
+    "decoded",
     "entry",
     "fixed_cap",
     "history_rows",
@@ -29,13 +31,27 @@ __all__ = [
 _Kind = TypeVar("_Kind", Open, Reserve, Settle)
 
 _BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
-_POSITION = select(tables.requests.c.settled).where(tables.requests.c.request == bindparam("request"))
-_ANSWER = select(tables.answers).where(tables.answers.c.request == bindparam("request"))
-_ANSWERED = (
-    select(tables.requests.c.request, tables.requests.c.settled)
-    .where(tables.requests.c.question == bindparam("question"), tables.requests.c.state == "settled")
+_RESERVES, _SETTLES = tables.entries.alias("reserves"), tables.entries.alias("settles")
+# Answered requests with all that says so, in one statement: whatever is missing is None.
+_ANSWERED: Select[Any] = (
+    select(
+        tables.requests.c.request,
+        tables.requests.c.settled,
+        _RESERVES.c.body.label("reserve"),
+        _SETTLES.c.body.label("settle"),
+        tables.answers.c.salt,
+        tables.answers.c.body,
+    )
+    .select_from(tables.requests)
+    .join(_RESERVES, _RESERVES.c.seq == tables.requests.c.request, isouter=True)
+    .join(_SETTLES, _SETTLES.c.seq == tables.requests.c.settled, isouter=True)
+    .join(tables.answers, tables.answers.c.request == tables.requests.c.request, isouter=True)
     .order_by(tables.requests.c.request)
 )
+_BY_QUESTION = _ANSWERED.where(
+    tables.requests.c.question == bindparam("question"), tables.requests.c.state == "settled"
+)
+_BY_REQUEST = _ANSWERED.where(tables.requests.c.request == bindparam("request"))
 
 
 def bodies(connection: Connection) -> Iterator[bytes]:
@@ -45,13 +61,21 @@ def bodies(connection: Connection) -> Iterator[bytes]:
 
 def entry(connection: Connection, seq: int, kind: type[_Kind]) -> _Kind:
     """The entry with this sequence, or VerificationError if it is missing or of another kind."""
-    body = connection.scalar(_BODY, {"seq": seq})
+    return decoded(connection.scalar(_BODY, {"seq": seq}), seq, kind)
+
+
+def decoded(body: bytes | None, seq: int, kind: type[_Kind]) -> _Kind:
+    """The entry whose bytes are stored under this sequence, or VerificationError if there are none or it is another."""
     if body is None:
         raise VerificationError(f"entry {seq} is missing", entry=seq)
-    found = decode(body)
+    found = _decode(body)
     if not isinstance(found, kind) or found.seq != seq:
         raise VerificationError(f"entry {seq} is not the {kind.__name__.lower()} entry it is used as", entry=seq)
     return found
+
+
+# The same few entries are looked at again and again: the one that opened an account, and those of a repeated answer.
+_decode = lru_cache(maxsize=256)(decode)
 
 
 def account_rows(connection: Connection) -> list[AccountRow]:
@@ -89,52 +113,17 @@ def fixed_cap(connection: Connection, account: int, *, before: int | None = None
     return None if moved else first
 
 
-def _pair(connection: Connection, request: int, position: int) -> tuple[Reserve, Settle]:
-    reserve, settle = entry(connection, request, Reserve), entry(connection, position, Settle)
-    if settle.request != request:
-        raise VerificationError(f"entry {position} settles another request than {request}", entry=position)
-    return reserve, settle
-
-
-def _facts(reserve: Reserve, settle: Settle) -> Settled:
-    return Settled(
-        request=reserve.seq,
-        position=settle.seq,
-        reserve=reserve,
-        charges=settle.charges,
-        accounts=settle.accounts,
-    )
-
-
 def stored(connection: Connection, request: int) -> Stored:
     """The answer to a settled request, or VerificationError if it is not settled, is lost or was changed."""
-    position = connection.scalar(_POSITION, {"request": request})
-    if position is None:
+    row = connection.execute(_BY_REQUEST, {"request": request}).one_or_none()
+    if row is None or row.settled is None:
         raise VerificationError(f"request {request} is not settled", entry=request)
-    return _with_answer(connection, request, position)
-
-
-def _with_answer(connection: Connection, request: int, position: int) -> Stored:
-    reserve, settle = _pair(connection, request, position)
-    row = connection.execute(_ANSWER, {"request": request}).one_or_none()
-    if row is None:
-        raise VerificationError(f"the answer to request {request} is lost; its charge stands", entry=request)
-    if not _holds(row.salt, row.body, settle.answer):
-        raise VerificationError(f"the answer to request {request} differs from the one settled", entry=request)
-    return Stored(**vars(_facts(reserve, settle)), answer=bytes(row.body))
-
-
-def _holds(salt: bytes, body: bytes, digest: str) -> bool:
-    try:
-        return canonical.salted_digest(salt, body.decode()) == digest
-    except UnicodeDecodeError:
-        return False
+    return _stored(row)
 
 
 def stored_answers(connection: Connection, question: str) -> list[Stored]:
     """All answers to a question's digest, oldest first."""
-    rows = connection.execute(_ANSWERED, {"question": question}).all()
-    return [_with_answer(connection, row.request, row.settled) for row in rows]
+    return [_stored(row) for row in connection.execute(_BY_QUESTION, {"question": question}).all()]
 
 
 def sharpest(connection: Connection, question: str, serves: Callable[[Settled], bool]) -> tuple[Stored | None, bool]:
@@ -142,11 +131,39 @@ def sharpest(connection: Connection, question: str, serves: Callable[[Settled], 
 
     The same question under the same measure is sharper the more it cost; the oldest, so that repeats agree.
     """
-    rows = connection.execute(_ANSWERED, {"question": question}).all()
-    every = [_facts(*_pair(connection, row.request, row.settled)) for row in rows]
-    good = [facts for facts in every if serves(facts)]
+    rows = {row.request: row for row in connection.execute(_BY_QUESTION, {"question": question}).all()}
+    good = [facts for facts in map(_settled, rows.values()) if serves(facts)]
     best = max(good, key=lambda facts: (sum(charge.cost for charge in facts.charges), -facts.request), default=None)
-    return (None if best is None else _with_answer(connection, best.request, best.position)), bool(every)
+    return (None if best is None else _stored(rows[best.request])), bool(rows)
+
+
+def _settled(row: Row[Any]) -> Settled:
+    reserve, settle = decoded(row.reserve, row.request, Reserve), decoded(row.settle, row.settled, Settle)
+    if settle.request != row.request:
+        raise VerificationError(f"entry {row.settled} settles another request than {row.request}", entry=row.settled)
+    return Settled(
+        request=row.request,
+        position=row.settled,
+        reserve=reserve,
+        charges=settle.charges,
+        accounts=settle.accounts,
+    )
+
+
+def _stored(row: Row[Any]) -> Stored:
+    facts, digest = _settled(row), decoded(row.settle, row.settled, Settle).answer
+    if row.body is None:
+        raise VerificationError(f"the answer to request {row.request} is lost; its charge stands", entry=row.request)
+    if not _holds(row.salt, row.body, digest):
+        raise VerificationError(f"the answer to request {row.request} differs from the one settled", entry=row.request)
+    return Stored(**vars(facts), answer=bytes(row.body))
+
+
+def _holds(salt: bytes, body: bytes, digest: str) -> bool:
+    try:
+        return canonical.salted_digest(salt, body.decode()) == digest
+    except UnicodeDecodeError:
+        return False
 
 
 def history_rows(connection: Connection) -> list[HistoryRow]:

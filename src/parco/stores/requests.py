@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, insert, or_, select, update
+from sqlalchemy import Connection, Row, bindparam, func, insert, or_, select, update
 
 from parco import canonical
 from parco.errors import (
@@ -27,12 +27,11 @@ from parco.errors import (
     NotSignedError,
     RequestError,
     SharperError,
-    VerificationError,
 )
-from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Reserve, Settle, Start, Void, decode
+from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Open, Reserve, Settle, Start, Void
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
 from parco.stores import reading, tables, texts
-from parco.stores.append import append, append_all, last_entry
+from parco.stores.append import append_all, together
 from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
 from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled, Started, Stored
@@ -58,7 +57,9 @@ _RIVALS = _OPEN_REQUESTS.where(
 )
 _LEASES = select(tables.leases).join(tables.requests).where(_REQUESTS.state == "reserved")
 _BY_KEY = select(tables.requests).where(_REQUESTS.key == bindparam("key_digest"))
-_ANY_KIND = select(_REQUESTS.private).limit(1)
+_LAST = select(func.max(tables.entries.c.seq)).scalar_subquery()
+# All requests of a ledger are of one kind, so that any of them tells it.
+_KIND_AND_LAST = select(select(_REQUESTS.private).limit(1).scalar_subquery().label("kind"), _LAST.label("last"))
 _CHARGED = (
     select(
         _ACCOUNTS.account,
@@ -69,13 +70,17 @@ _CHARGED = (
         .where(tables.contracts.c.contract == bindparam("contract"))
         .scalar_subquery()
         .label("signed"),
+        select(tables.entries.c.body)
+        .where(tables.entries.c.seq == _ACCOUNTS.opened, _ACCOUNTS.account == bindparam("first"))
+        .scalar_subquery()
+        .label("signing"),
     )
     .join_from(tables.accounts, tables.secrets, isouter=True)
     .where(_ACCOUNTS.account.in_(bindparam("charged", expanding=True)))
     .order_by(_ACCOUNTS.account)
 )
 _RESERVES = (
-    select(_REQUESTS.request, _REQUESTS.state, tables.entries.c.body)
+    select(_REQUESTS.request, _REQUESTS.state, tables.entries.c.body, _LAST.label("last"))
     .join_from(tables.requests, tables.entries, tables.entries.c.seq == _REQUESTS.request)
     .where(_REQUESTS.request.in_(bindparam("numbers", expanding=True)))
 )
@@ -152,6 +157,8 @@ def ended(
         rows: Sequence[Row[Any]] = connection.execute(_OPEN_REQUESTS).all()
     else:
         rows = [row for one in found for row in one.rivals]
+    if not rows:
+        return {}
     mine, alive = current_owner(), cache(is_alive)
     dead = {
         row.request: "started"
@@ -184,41 +191,40 @@ def decide(
     With an owner, the charge is followed by its start; with a lease, it waits for it.
     """
     request = found.request
-    _check_kind(connection, private=request.private)
+    kind, last = connection.execute(_KIND_AND_LAST).one()
+    _check_kind(kind, private=request.private)
     if "key" in found.names:
         return _same_key(connection, found)
     if not request.fresh and "question" in found.names:
         known = _same_question(connection, found, serves)
         if known is not None:
             return known
-    return _reserve(connection, found, holder)
+    return _reserve(connection, found, holder, last=last or 0)
 
 
 def start(connection: Connection, request: int, *, owner: Owner) -> None:
     """Starts a reserved request: from here on its owner may read the data. RequestError if it was given back."""
-    reserve = _held(connection, request, "reserved")
+    reserve, last = _held(connection, request, "reserved")
     _move(connection, request, before="reserved", after="started")
-    append(connection, lambda seq: Start(seq=seq, actor=reserve.actor, request=request))
+    append_all(connection, [lambda seq: Start(seq=seq, actor=reserve.actor, request=request)], last=last)
     connection.execute(_NEW_OWNER, {"request": request, **vars(owner)})
 
 
 def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
     """Charges what was reserved and stores the answer; raises ForfeitedError if the request was forfeited before."""
-    reserve = _held(connection, request, "started")
+    reserve, last = _held(connection, request, "started")
     balances = tuple(_spend(connection, charge) for charge in reserve.charges)
     salt = secrets.token_bytes(_SALT_BYTES)
     digest = canonical.salted_digest(salt, _text(answer))
-    position = append(
-        connection,
-        lambda seq: Settle(
-            seq=seq,
-            actor=reserve.actor,
-            request=request,
-            answer=digest,
-            charges=reserve.charges,
-            accounts=balances,
-        ),
+    entry = Settle(
+        seq=last + 1,
+        actor=reserve.actor,
+        request=request,
+        answer=digest,
+        charges=reserve.charges,
+        accounts=balances,
     )
+    (position,) = append_all(connection, [lambda _: entry], last=last)
     _move(connection, request, before="started", after="settled", position=position)
     connection.execute(_NEW_ANSWER, {"request": request, "salt": salt, "body": answer})
     return Stored(
@@ -249,7 +255,7 @@ def end(connection: Connection, states: Mapping[int, str]) -> None:
 
 
 def _end(connection: Connection, states: Sequence[tuple[int, str]]) -> None:
-    reserves = _held_all(connection, dict(states))
+    reserves, last = _held_all(connection, dict(states))
     for before, after in (("started", "forfeited"), ("reserved", "void")):
         numbers = [number for number, state in states if state == before]
         if numbers and connection.execute(_END, {"numbers": numbers, "before": before, "after": after}).rowcount != len(
@@ -265,7 +271,7 @@ def _end(connection: Connection, states: Sequence[tuple[int, str]]) -> None:
             ]
     connection.execute(_LIFT, [_lifted(account, *amounts) for account, amounts in sorted(sums.items())])
     makes = [_ending(reserves[number], state) for number, state in states]
-    append_all(connection, makes, last=last_entry(connection))
+    append_all(connection, makes, last=last)
 
 
 def _ending(reserve: Reserve, state: str) -> Callable[[int], Entry]:
@@ -273,9 +279,8 @@ def _ending(reserve: Reserve, state: str) -> Callable[[int], Entry]:
     return lambda seq: kind(seq=seq, actor=reserve.actor, request=reserve.seq)
 
 
-def _check_kind(connection: Connection, *, private: bool) -> None:
+def _check_kind(kind: int | None, *, private: bool) -> None:
     """One release with noise from a tape makes every claim on its ledger void, so such a ledger takes no others."""
-    kind = connection.scalar(_ANY_KIND)
     if kind is not None and kind != int(private):
         raise RequestError(
             "this ledger holds releases whose noise came from a tape: they are not private, and no other release may"
@@ -321,31 +326,29 @@ def _same_question(connection: Connection, found: Look, serves: Callable[[Settle
     return None
 
 
-def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Started | Reserved:
-    request = found.request
+def _reserve(connection: Connection, found: Look, holder: Owner | Lease, *, last: int) -> Started | Reserved:
+    request, starts = found.request, isinstance(holder, Owner)
     _check_charged(connection, request)
     for charge in request.charges:
         values = {"number": charge.account, "cost": charge.cost, "delta": charge.delta}
         if connection.execute(_SET_ASIDE, values).rowcount != 1:
             raise _no_room(connection, charge)
+    if not starts:
+        # A ledger made before requests could be queued has no such table.
+        tables.leases.create(connection, checkfirst=True)
     wanted = {"key": secrets.token_hex(_KEY_BYTES), **_texts(request)}
-    names: dict[str, Any] = texts.intern_all(connection, wanted, known=found.names)
-    body: dict[str, Any] = {name: getattr(request, name) for name in _BODY} | names
-    last = last_entry(connection)
-    makes: list[Callable[[int], Entry]] = [lambda seq: Reserve(seq=seq, time=request.time, **body)]
-    if isinstance(holder, Owner):
-        makes.append(lambda seq: Start(seq=seq, actor=names["actor"], request=last + 1))
-    number = append_all(connection, makes, last=last)[0]
-    row = {"request": number, "key": names["key"], "question": names["question"]}
-    state = "started" if isinstance(holder, Owner) else "reserved"
-    connection.execute(_NEW_REQUEST, {**row, "state": state, "private": int(request.private), "settled": None})
-    if isinstance(holder, Owner):
-        connection.execute(_NEW_OWNER, {"request": number, **vars(holder)})
-        return Started(number)
-    # A ledger made before requests could be queued has no such table.
-    tables.leases.create(connection, checkfirst=True)
-    connection.execute(_NEW_LEASE, {"request": number, **vars(holder)})
-    return Reserved(number)
+    with together(connection):
+        names: dict[str, Any] = texts.intern_all(connection, wanted, known=found.names)
+        body: dict[str, Any] = {name: getattr(request, name) for name in _BODY} | names
+        makes: list[Callable[[int], Entry]] = [lambda seq: Reserve(seq=seq, time=request.time, **body)]
+        if starts:
+            makes.append(lambda seq: Start(seq=seq, actor=names["actor"], request=last + 1))
+        number = append_all(connection, makes, last=last)[0]
+        row = {"request": number, "key": names["key"], "question": names["question"], "settled": None}
+        row |= {"state": "started" if starts else "reserved", "private": int(request.private)}
+        connection.execute(_NEW_REQUEST, row)
+        connection.execute(_NEW_OWNER if starts else _NEW_LEASE, {"request": number, **vars(holder)})
+    return Started(number) if starts else Reserved(number)
 
 
 def _texts(request: Request) -> dict[str, str]:
@@ -356,16 +359,20 @@ def _texts(request: Request) -> dict[str, str]:
 def _check_charged(connection: Connection, request: Request) -> None:
     """Whether the contract stands, the charges are its own, and the secrets of their data sets are at hand."""
     charged = [charge.account for charge in request.charges]
-    rows = connection.execute(_CHARGED, {"charged": charged, "contract": request.contract}).all()
+    sought = {"charged": charged, "contract": request.contract, "first": min(charged, default=0)}
+    rows = connection.execute(_CHARGED, sought).all()
     signed = rows[0].signed if rows else None
     if signed is None:
         _check_signed(connection, request.contract)
     if charged != [row.account for row in rows] or all(row.dataset != signed for row in rows):
         raise InternalError("charges must rise by account and include one of the contract's own")
-    # Accounts that were opened together share their data set's secret.
-    distinct = {(row.opened, row.secret): row.account for row in rows}
-    for (opened, secret), account in distinct.items():
-        check_secret(connection, account, opened, secret)
+    # Accounts that were opened together share their data set's secret: as a rule, one entry bound all of them.
+    bodies = {row.opened: row.signing for row in rows if row.signing is not None}
+    for opened, secret in {(row.opened, row.secret): None for row in rows}:
+        if opened in bodies:
+            check_secret(reading.decoded(bodies[opened], opened, Open), secret)
+        else:
+            check_secret(reading.entry(connection, opened, Open), secret)
 
 
 def _check_signed(connection: Connection, contract: str) -> None:
@@ -392,18 +399,22 @@ def _no_room(connection: Connection, charge: Charge) -> BudgetError:
     return BudgetError(f"{text}; nothing was charged", **facts)
 
 
-def _held(connection: Connection, request: int, state: str) -> Reserve:
-    return _held_all(connection, {request: state})[request]
+def _held(connection: Connection, request: int, state: str) -> tuple[Reserve, int]:
+    reserves, last = _held_all(connection, {request: state})
+    return reserves[request], last
 
 
-def _held_all(connection: Connection, states: Mapping[int, str]) -> dict[int, Reserve]:
-    """What each request had reserved that is in the state given; the error that says it, if one is in another."""
+def _held_all(connection: Connection, states: Mapping[int, str]) -> tuple[dict[int, Reserve], int]:
+    """What each request had reserved that is in the state given, and the ledger's last entry; the error that says it,
+    if a request is in another state.
+    """
     rows = {row.request: row for row in connection.execute(_RESERVES, {"numbers": list(states)})}
     for request, state in states.items():
         found = rows[request].state if request in rows else None
         if found != state:
             raise _not_in(state, request, found)
-    return {request: _as_reserve(request, row.body) for request, row in rows.items()}
+    last = max((row.last for row in rows.values()), default=0)
+    return {request: reading.decoded(row.body, request, Reserve) for request, row in rows.items()}, last
 
 
 def _not_in(state: str, request: int, found: str | None) -> ForfeitedError | RequestError | InternalError:
@@ -414,13 +425,6 @@ def _not_in(state: str, request: int, found: str | None) -> ForfeitedError | Req
             f"request {request} was given back before it started, and nothing was charged: ask again", request=request
         )
     return InternalError(f"request {request} is {found or 'unknown'}, not {state}")
-
-
-def _as_reserve(request: int, body: bytes) -> Reserve:
-    found = decode(body)
-    if not isinstance(found, Reserve) or found.seq != request:
-        raise VerificationError(f"entry {request} is not the reserve entry it is used as", entry=request)
-    return found
 
 
 def _move(connection: Connection, request: int, *, before: str, after: str, position: int | None = None) -> None:

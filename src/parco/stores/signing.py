@@ -95,15 +95,14 @@ def secret_of(connection: Connection, account: int) -> bytes:
     row = connection.execute(_SECRET, {"account": account}).one_or_none()
     if row is None:
         raise VerificationError(f"there is no account {account} on this ledger")
-    return check_secret(connection, account, row.opened, row.secret)
+    return check_secret(reading.entry(connection, row.opened, Open), row.secret)
 
 
-def check_secret(connection: Connection, account: int, opened: int, secret: bytes | None) -> bytes:
-    """The secret stored for an account that entry `opened` opened, found to be the one bound there."""
-    commitment = reading.entry(connection, opened, Open).secret
-    if secret is None or not hmac.compare_digest(secret_commitment(secret), commitment):
+def check_secret(entry: Open, secret: bytes | None) -> bytes:
+    """The secret stored for the accounts that `entry` opened, found to be the one bound there."""
+    if secret is None or not hmac.compare_digest(secret_commitment(secret), entry.secret):
         raise VerificationError(
-            f"the secret of account {account} is lost or was changed: no new release on that account;"
+            f"the secret of account {entry.accounts[0].account} is lost or was changed: no new release on its data set;"
             " stored answers can still be read"
         )
     return bytes(secret)
