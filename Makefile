@@ -22,6 +22,7 @@ check: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python bench/release.py
+	$(BIN)/python bench/ledger.py
 
 clean:
 	rm -rf $(VENV)

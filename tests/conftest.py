@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
 def postgres() -> Iterator[Server]:
     """A server of the tests' own; what needs it is left out, and says so, where there is none to start."""
     pytest.importorskip("psycopg", reason="the PostgreSQL store is left out: install psycopg to test it")
+    leave_out = pytest.fail if os.environ.get("PARCO_LEAVE_NOTHING_OUT") else pytest.skip
     from tests.postgres import Server, programs
 
     binaries = programs()
     if binaries is None:
-        pytest.skip("the PostgreSQL store is left out: install a PostgreSQL server (initdb, postgres) to test it")
+        leave_out("the PostgreSQL store is left out: install a PostgreSQL server (initdb, postgres) to test it")
     server = Server(binaries)
     yield server
     server.remove()

@@ -11,11 +11,12 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from parco.errors import BusyError, InternalError, LedgerFormatError, ParcoError, StorageError
 
-__all__ = ["is_unsure", "not_a_ledger", "translated"]
+__all__ = ["DAMAGED", "is_unsure", "not_a_ledger", "translated"]
 
 _STANDS = "the ledger is as it was before this step"
 _BUSY = (BusyError, "is held by another process longer than the time allowed; try again")
-_DAMAGED = (LedgerFormatError, "is damaged: restore it from a backup, and keep this file as evidence")
+DAMAGED = "is damaged: restore it from a backup, and keep this file as evidence"
+_DAMAGED = (LedgerFormatError, DAMAGED)
 
 # Primary result codes of SQLite; extended codes carry them in their lowest byte.
 _BY_CODE: dict[int, tuple[type[ParcoError], str]] = {

@@ -14,11 +14,11 @@ from pathlib import Path
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from parco.errors import NotSignedError, StorageError
+from parco.errors import LedgerFormatError, NotSignedError, StorageError
 from parco.stores import journal, repeats
 from parco.stores.append import forget_appended
 from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, opener
-from parco.stores.faults import is_unsure, not_a_ledger, translated
+from parco.stores.faults import DAMAGED, is_unsure, not_a_ledger, translated
 from parco.stores.filesystem import warn_of_network
 from parco.stores.held import Holder
 from parco.stores.store import BUSY_SECONDS, Store
@@ -84,6 +84,13 @@ class SqliteStore(Store):
     def close(self) -> None:
         """Closes this thread's connection; the next method opens another."""
         self._holder.drop()
+
+    def _check_database(self, connection: Connection) -> None:
+        # A journal that was deleted, or is another file's, leaves pages that do not belong together.
+        found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
+        astray = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
+        if found != "ok" or astray is not None:
+            raise LedgerFormatError(f"{self.path} {DAMAGED}")
 
     def _reading(self) -> AbstractContextManager[Connection]:
         return self._transaction(BEGIN_READ)

@@ -251,6 +251,7 @@ class Store(ABC):
     def verify(self) -> State:
         """What the entries add up to, or VerificationError where the store shows something else."""
         with self._reading() as connection:
+            self._check_database(connection)
             return verify.verify(connection)
 
     @_durable
@@ -282,6 +283,9 @@ class Store(ABC):
         """What `work` returns, once what it wrote is durable; `work` may be run more than once."""
         with self._writing() as connection:
             return work(connection)
+
+    def _check_database(self, connection: Connection) -> None:  # noqa: B027 - a server checks its own files
+        """Raises LedgerFormatError where the database itself is damaged, as far as it can be asked."""
 
     def _recover_what_is_over(self) -> None:
         """Recovery at opening; a ledger that cannot be written can still be read, and is left to whoever can write."""
