@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
 
 from parco.errors import ForfeitedError, NotSignedError, StorageError
 from parco.stores import connection
@@ -21,42 +20,14 @@ from parco.stores.sqlite import SqliteStore
 
 from .build import TENTH, amounts, anything, ask, opening, signed_file, started
 from .children import run
-
-ENDED = 0
-STATEMENTS_MAX = 200
-
-
-def killed_at(statement: int, work: Callable[[], object]) -> bool:
-    """Whether a forked child, killed with SIGKILL before its n-th statement, got that far; commits count as one."""
-    child = os.fork()
-    if child == 0:
-        _die_at(statement)
-        try:
-            work()
-        finally:
-            os._exit(ENDED)
-    _, status = os.waitpid(child, 0)
-    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-
-
-def _die_at(statement: int) -> None:
-    count = 0
-
-    def step(*_: Any) -> None:
-        nonlocal count
-        count += 1
-        if count == statement:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    event.listen(Engine, "before_cursor_execute", step)
-    event.listen(Engine, "commit", step)
+from .forks import STATEMENTS_MAX, killed_at
 
 
 def every_statement(work: Callable[[], object]) -> Iterator[int]:
     """Kills `work` before its first statement, its second, ... and yields after each, until it runs to its end."""
     for statement in range(1, STATEMENTS_MAX):
         if not killed_at(statement, work):
-            assert statement > 8, "the work ended too soon to have done anything"
+            assert statement > 4, "the work ended too soon to have done anything"
             return
         yield statement
     raise AssertionError("the work never came to its end")
@@ -219,6 +190,7 @@ def test_a_disk_that_is_really_full(small_disk: Path) -> None:
     filler.unlink()
     store.settle(request, answer=b"[1]")
     store.verify()
+    store.close()
 
 
 def as_nobody(work: Callable[[], object]) -> str:
@@ -286,7 +258,7 @@ def test_read_only_media_can_be_read(open_folder: Path, file_mode: int) -> None:
 
 
 def test_a_ledger_shared_over_a_fork(tmp_path: Path) -> None:
-    """No connection outlives its method, so a child may use its parent's store; it is an owner of its own."""
+    """A child opens a connection of its own and leaves its parent's alone; it is an owner of its own, too."""
     store = signed_file(tmp_path / "x.ledger")
     mine = started(store, question="mine")
     child = os.fork()

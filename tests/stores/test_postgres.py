@@ -318,6 +318,21 @@ def test_a_commit_without_an_answer_is_looked_up_and_neither_lost_nor_doubled(
     store.verify()
 
 
+def test_a_connection_that_is_lost_in_every_commit_ends_in_an_error(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = signed_store(url)
+    request = ask(store)
+    monkeypatch.setattr("parco.stores.postgres._PAUSE_SECONDS", 0.0)
+
+    def lose(connection: Any) -> None:
+        # The look-up itself has nothing to commit.
+        if connection.info.get("parco: entries appended in this transaction"):
+            _lose_the_question(connection)
+
+    with hooked("commit", lose), pytest.raises(StorageError, match="nothing was written"):
+        store.begin(request, serves=anything)
+    assert amounts(store) == (0, 0)
+
+
 def test_a_commit_that_cannot_be_looked_up_is_told_so(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = PostgresStore(url)
     signed_store(url)

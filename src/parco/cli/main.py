@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import warnings
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -307,6 +308,7 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    warnings.showwarning = lambda message, *_, **__: errors.print(show.plain_lines(f"parco: warning: {message}"))
     try:
         app()
     except ParcoError as error:

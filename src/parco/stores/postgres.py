@@ -107,6 +107,11 @@ class PostgresStore(Store):
             except _UnknownError as unknown:
                 if self._stands(unknown.entries):
                     return result
+                lost += 1
+                if lost > _LOST_MAX:
+                    raise StorageError(
+                        f"{self.name} cannot be reached for long enough to commit; nothing was written"
+                    ) from None
             except (SQLAlchemyError, psycopg.Error) as error:
                 lost += is_lost(error)
                 if not ((is_conflict(error) and time.monotonic() < until) or (is_lost(error) and lost <= _LOST_MAX)):

@@ -251,8 +251,9 @@ class Store(ABC):
     def verify(self) -> State:
         """What the entries add up to, or VerificationError where the store shows something else."""
         with self._reading() as connection:
+            state = verify.verify(connection)
             self._check_database(connection)
-            return verify.verify(connection)
+            return state
 
     @_durable
     def erase(self, kind: str, text: str) -> bool:
