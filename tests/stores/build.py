@@ -60,12 +60,13 @@ def ask(store: Store, **changes: Any) -> Request:
     values: dict[str, Any] = {
         "actor": "ana",
         "question": "count by month",
-        "contract": store.signed("purchases", changes.pop("name", "sales")).contract,
         "mechanism": MechanismFacts("two-sided-geometric", Fraction(changes.pop("scale", 10)), Fraction(1)),
         "sensitivity": SensitivityFacts(Fraction(1), Fraction(1)),
         "cells": 12,
         "charges": (charge,),
     }
+    if "contract" not in changes:
+        values["contract"] = store.signed("purchases", changes.pop("name", "sales")).contract
     return Request(**values | changes)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,9 @@ def forked(work: Callable[[], object]) -> int:
         try:
             work()
             code = 0
+        except BaseException:
+            traceback.print_exc()
+            raise
         finally:
             os._exit(code)
     return child

@@ -107,7 +107,7 @@ def test_reading_comparing_and_writing_oversells_in_a_file(tmp_path: Path) -> No
 def test_reading_comparing_and_writing_oversells_in_a_server(postgres: Server, tmp_path: Path) -> None:
     import psycopg
 
-    postgres.run_sql("postgres", "CREATE TABLE account (spent BIGINT)", "INSERT INTO account VALUES (0)")
+    postgres.run_sql("postgres", "CREATE TABLE public.account (spent BIGINT)", "INSERT INTO public.account VALUES (0)")
 
     def work() -> list[int]:
         with psycopg.connect(postgres.url("postgres", "admin"), autocommit=True) as connection:
@@ -121,7 +121,7 @@ def test_reading_comparing_and_writing_oversells_in_a_server(postgres: Server, t
     try:
         assert len(_all_at_once(tmp_path, work)) > CAP
     finally:
-        postgres.run_sql("postgres", "DROP TABLE account")
+        postgres.run_sql("postgres", "DROP TABLE public.account")
 
 
 def _careless(execute: Callable[[str], list[Any]]) -> list[int]:
