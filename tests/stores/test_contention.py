@@ -29,11 +29,11 @@ from .forks import forked
 if TYPE_CHECKING:
     from tests.postgres import Server
 
-PROCESSES, THREADS = 2, 3
+PROCESSES, THREADS = 2, 2
 CAP = 10
 """Units on each account; an attempt costs one."""
 
-ACCOUNTS, ATTEMPTS = 20, 84
+ACCOUNTS, ATTEMPTS = 20, 126
 ACCOUNTS_LONG = 2000
 """So that PROCESSES * THREADS * ACCOUNTS * ATTEMPTS is a little above 10^4, and 10^6."""
 
