@@ -111,7 +111,7 @@ def played(folder: Path, made: list[Visit], questions: list[Ask], *, neighbours:
         if typed
         else to_csv(folder / "a.csv", made)
     )
-    tape = Random(1).randbytes(1 << 14)  # noqa: S311 - the tape of a test
+    tape = Random(1).randbytes(1 << 14)
     errors = []
     with TapeSession(agreed, tape=tape, data=data, ledger=ledger, actor="ana") as session:
         releases = session.release(questions)
@@ -170,7 +170,7 @@ FIRST = [
 def test_neighbours_differ_in_released_numbers_only(tmp_path: Path, first: int) -> None:
     farthest = Fraction(0)
     for place in range(first, first + PAIRS_A_TEST):
-        random = Random(place)  # noqa: S311 - a test's tables
+        random = Random(place)
         relation, typed = ("add-or-remove", "replace")[place % 2], place % 3 == 0
         made = visits(9000 + place, numbered=True, doubles=False)
         other = neighbour(made, random, replaced=relation == "replace")

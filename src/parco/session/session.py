@@ -66,9 +66,10 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
 
     contract: as read from its file. data: a CSV or Parquet file, a folder of such files, or a frame (a
     pyarrow.Table, pandas.DataFrame or polars.DataFrame), by default the contract's source. ledger: the file
-    that `parco sign` made, by default `<name>.ledger` beside the contract. actor: who asks, by default the login name.
-    version: the declared label of the data's state, by default the contract's. progress: called as (stage, done,
-    total) while a release runs. Raises NotSignedError, ContractChangedError or StorageError.
+    that `parco sign` made, by default `<name>.ledger` beside the contract, or the postgresql:// URL of a database.
+    actor: who asks, by default the login name. version: the declared label of the data's state, by default the
+    contract's. progress: called as (stage, done, total) while a release runs. Raises NotSignedError,
+    ContractChangedError or StorageError.
     """
 
     def __init__(
@@ -81,14 +82,14 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
         version: str | None = None,
         progress: Progress | None = None,
     ) -> None:
-        from parco.stores.sqlite import SqliteStore
+        from parco.stores.address import open_ledger
 
         self.contract = contract
         self.version = contract.data.version if version is None else label(version, "version")
         self.actor = label(default_actor() if actor is None else actor, "actor")
         self._data = data
         self._progress = progress or _no_progress
-        self._store = SqliteStore.open(default_ledger(contract) if ledger is None else ledger)
+        self._store = open_ledger(default_ledger(contract) if ledger is None else ledger)
         self._signed = self._store.signed(contract.data.name, contract.name)
         if self._signed.text != contract.text:
             raise ContractChangedError(
@@ -103,7 +104,8 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Nothing stays open between releases: there is nothing to close."""
+        """Closes this thread's connection to the ledger; a session that is used again opens another."""
+        self._store.close()
 
     @property
     def plan(self) -> Planner:

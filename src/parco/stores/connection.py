@@ -1,9 +1,8 @@
-"""One connection a transaction, with every safety setting made and read back.
+"""SQLite's connections, with every safety setting made and read back.
 
-No connection outlives its transaction, so none is shared by threads or carried over a fork. The file is never opened
-except through SQLite: on POSIX systems, closing any other handle of it would drop the locks that SQLite holds for this
-whole process (sqlite.org/howtocorrupt.html, section 2.2). So its header is read through SQLite as well, before the
-first setting is made.
+The file is never opened except through SQLite: on POSIX systems, closing any other handle of it would drop the locks
+that SQLite holds for this whole process (sqlite.org/howtocorrupt.html, section 2.2). So its header is read through
+SQLite as well, before the first setting is made. Who may use a connection is told by `held`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,10 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import threading
+from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import cache
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
@@ -20,19 +22,16 @@ from parco.errors import LedgerFormatError, StorageError
 from parco.ledger.entries import FORMAT
 from parco.stores import tables
 from parco.stores.faults import not_a_ledger
+from parco.stores.journal import Setting, settings_for
 
-__all__ = ["BEGIN_READ", "BEGIN_WRITE", "connect", "create_file", "engine_for"]
+__all__ = ["BEGIN_READ", "BEGIN_WRITE", "connect", "create_file", "opener"]
 
 # A writer takes its lock first, so that it never has to upgrade one: two upgrades would deadlock.
 BEGIN_WRITE = "BEGIN IMMEDIATE"
 BEGIN_READ = "BEGIN DEFERRED"
 
-# Name, value to set, value to read back. The rollback journal is slower than WAL, but every SQLite library in use
-# gets it right; EXTRA also syncs the folder after the journal is deleted, so that a commit survives power loss.
-# secure_delete makes an erased text gone from the file, not only from the table.
-_SETTINGS: tuple[tuple[str, str, object], ...] = (
-    ("journal_mode", "DELETE", "delete"),
-    ("synchronous", "EXTRA", 3),
+# Beside the journal's. secure_delete makes an erased text gone from the file, not only from the table.
+_SETTINGS: tuple[Setting, ...] = (
     ("foreign_keys", "ON", 1),
     ("secure_delete", "ON", 1),
     ("fullfsync", "ON", 1),
@@ -40,11 +39,29 @@ _SETTINGS: tuple[tuple[str, str, object], ...] = (
 )
 
 
-def engine_for(path: Path, *, busy_seconds: float) -> Engine:
-    """An engine whose every connection is `connect(path)`, and whose transactions begin as their options say."""
+def opener(path: Path, *, busy_seconds: float) -> Callable[[], Connection]:
+    """A function that opens connections as `connect` does, whose transactions begin as their option `begin` says."""
+
+    def open_connection() -> Connection:
+        _OPENED.path, _OPENED.busy_seconds = path, busy_seconds
+        return _engine().connect()
+
+    return open_connection
+
+
+# What the one engine of this process is to open next, a thread each.
+_OPENED = threading.local()
+
+
+@cache
+def _engine() -> Engine:
+    """One for all ledgers: what it has once compiled, it knows for each of them, and for the children of a fork.
+
+    It keeps no connection.
+    """
     engine = create_engine(
         "sqlite://",
-        creator=lambda: connect(path, busy_seconds=busy_seconds),
+        creator=lambda: connect(_OPENED.path, busy_seconds=_OPENED.busy_seconds),
         poolclass=NullPool,
         hide_parameters=True,
     )
@@ -95,7 +112,10 @@ def create_file(path: Path, *, busy_seconds: float) -> None:
 
 def _raw(path: Path, mode: str, busy_seconds: float) -> sqlite3.Connection:
     # The mode never creates a file by accident: only `create_file` asks for "rwc".
-    return sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=busy_seconds)
+    # Whose thread may use it is checked by `held`, which also has to close it from wherever its last user lets it go.
+    return sqlite3.connect(
+        f"{path.as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=busy_seconds, check_same_thread=False
+    )
 
 
 def _pragma(connection: sqlite3.Connection, statement: str) -> object:
@@ -119,7 +139,7 @@ def _check_header(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _make_safe(connection: sqlite3.Connection, path: Path) -> None:
-    for name, value, expected in _SETTINGS:
+    for name, value, expected in (*settings_for(connection), *_SETTINGS):
         _pragma(connection, f"{name} = {value}")
         if _pragma(connection, name) != expected:
             raise StorageError(f"{path}: the SQLite library did not accept {name} = {value}; it cannot hold a ledger")

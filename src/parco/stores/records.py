@@ -16,6 +16,7 @@ __all__ = [
     "Opening",
     "Pending",
     "Request",
+    "Reserved",
     "Settled",
     "Signed",
     "Started",
@@ -95,6 +96,13 @@ class Request:
 @dataclass(frozen=True)
 class Started:
     """The charge is reserved and durable: the data may be read, then `settle` or `forfeit` must follow."""
+
+    request: int
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """The charge is set aside and durable, and waits for its start under a lease; until then no data may be read."""
 
     request: int
 

@@ -2,12 +2,25 @@
 
 `entries` is the ledger. `texts` holds what entries name by salted digest, and may be erased. `accounts`, `caps`,
 `contracts` and `requests` are projections of the entries, kept so that spending is one conditional UPDATE. `answers`,
-`secrets` and `owners` hold what no entry may.
+`secrets`, `owners` and `leases` hold what no entry may. Every store has the same tables; what a database system adds to
+them (SQLite's triggers below, PostgreSQL's in `postgres_schema`) keeps entries and answers from being changed.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
+from sqlalchemy import Integer as PlainInteger
+from sqlalchemy.schema import SchemaItem
 
 __all__ = [
     "APPLICATION_ID",
@@ -17,6 +30,7 @@ __all__ = [
     "caps",
     "contracts",
     "entries",
+    "leases",
     "metadata",
     "owners",
     "requests",
@@ -28,6 +42,15 @@ APPLICATION_ID = int.from_bytes(b"parc")
 
 metadata = MetaData()
 
+# 64 bits everywhere: SQLite's INTEGER has them, PostgreSQL calls them BIGINT.
+Integer = PlainInteger().with_variant(BigInteger(), "postgresql")
+
+
+def _key(name: str, *parts: SchemaItem) -> Column[int]:
+    """A number of the primary key, which we count ourselves: no database draws it from a sequence."""
+    return Column(name, Integer, *parts, primary_key=True, autoincrement=False)
+
+
 # Every amount is checked here a second time: no statement, whoever wrote it, can leave an account outside its cap.
 # Both sides are differences of numbers below 2^63, so that neither can overflow into a float.
 _AMOUNTS = ("cap", "spent", "reserved", "excess", "delta_cap", "delta_spent", "delta_reserved", "delta_excess")
@@ -35,7 +58,7 @@ _AMOUNTS = ("cap", "spent", "reserved", "excess", "delta_cap", "delta_spent", "d
 entries = Table(
     "entries",
     metadata,
-    Column("seq", Integer, CheckConstraint("seq >= 1"), primary_key=True),
+    _key("seq", CheckConstraint("seq >= 1")),
     Column("body", LargeBinary, nullable=False),
     sqlite_strict=True,
 )
@@ -54,7 +77,7 @@ texts = Table(
 accounts = Table(
     "accounts",
     metadata,
-    Column("account", Integer, CheckConstraint("account >= 1"), primary_key=True),
+    _key("account", CheckConstraint("account >= 1")),
     Column("opened", Integer, ForeignKey("entries.seq"), nullable=False),
     Column("dataset", Text, ForeignKey("texts.digest"), nullable=False),
     Column("label", Text, ForeignKey("texts.digest"), nullable=False),
@@ -71,8 +94,8 @@ accounts = Table(
 caps = Table(
     "caps",
     metadata,
-    Column("seq", Integer, ForeignKey("entries.seq"), primary_key=True),
-    Column("account", Integer, ForeignKey("accounts.account"), primary_key=True),
+    _key("seq", ForeignKey("entries.seq")),
+    _key("account", ForeignKey("accounts.account")),
     Column("cap", Integer, CheckConstraint("cap >= 0"), nullable=False),
     sqlite_strict=True,
 )
@@ -80,7 +103,7 @@ caps = Table(
 secrets = Table(
     "secrets",
     metadata,
-    Column("account", Integer, ForeignKey("accounts.account"), primary_key=True),
+    _key("account", ForeignKey("accounts.account")),
     Column("secret", LargeBinary, CheckConstraint("length(secret) = 32"), nullable=False),
     sqlite_strict=True,
 )
@@ -88,7 +111,7 @@ secrets = Table(
 contracts = Table(
     "contracts",
     metadata,
-    Column("opened", Integer, ForeignKey("entries.seq"), primary_key=True),
+    _key("opened", ForeignKey("entries.seq")),
     Column("dataset", Text, ForeignKey("texts.digest"), nullable=False),
     Column("name", Text, ForeignKey("texts.digest"), nullable=False),
     Column("contract", Text, ForeignKey("texts.digest"), nullable=False, unique=True),
@@ -100,7 +123,7 @@ contracts = Table(
 requests = Table(
     "requests",
     metadata,
-    Column("request", Integer, ForeignKey("entries.seq"), primary_key=True),
+    _key("request", ForeignKey("entries.seq")),
     Column("key", Text, ForeignKey("texts.digest"), nullable=False, unique=True),
     Column("question", Text, ForeignKey("texts.digest"), nullable=False),
     Column("state", Text, nullable=False),
@@ -116,7 +139,7 @@ requests = Table(
 answers = Table(
     "answers",
     metadata,
-    Column("request", Integer, ForeignKey("requests.request"), primary_key=True),
+    _key("request", ForeignKey("requests.request")),
     Column("salt", LargeBinary, nullable=False),
     Column("body", LargeBinary, nullable=False),
     sqlite_strict=True,
@@ -125,11 +148,23 @@ answers = Table(
 owners = Table(
     "owners",
     metadata,
-    Column("request", Integer, ForeignKey("requests.request"), primary_key=True),
+    _key("request", ForeignKey("requests.request")),
     Column("host", Text, nullable=False),
     Column("boot", Text, nullable=False),
     Column("pid", Integer, nullable=False),
     Column("started", Integer, nullable=False),
+    sqlite_strict=True,
+)
+
+# How long a reservation waits for its start: `given` counts microseconds on the clock of that boot of that host.
+leases = Table(
+    "leases",
+    metadata,
+    _key("request", ForeignKey("requests.request")),
+    Column("host", Text, nullable=False),
+    Column("boot", Text, nullable=False),
+    Column("given", Integer, nullable=False),
+    Column("seconds", Integer, CheckConstraint("seconds >= 1"), nullable=False),
     sqlite_strict=True,
 )
 
