@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from parco.contract.contract import Contract
 from parco.contract.division import WHOLE
-from parco.measure import COST_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
+from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
 from parco.mechanisms.mechanism import Mechanism
 from parco.privacy import claim, expost
 from parco.privacy.claim import Claim
 from parco.privacy.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
-    from parco.stores.records import AccountRow
+    from parco.stores.records import AccountRow, Evidence
 
 _LISTED_MAX = 12
 
@@ -34,7 +34,7 @@ class Receipt:
     in the statistic's units; `position` is the ledger entry that settled it. `private` is False where the bits came
     from a tape. `limits` says how a unit is bounded in this question. `accounts` are the labels of those that paid,
     each of them `cost`; `cap` and `spent` are of the one that has least left, `fixed_cap` is its cap as signed, None
-    once it was raised.
+    once it was raised. `evidence` shows to anybody that the ledger's entry says so, under a head that it signed.
     """
 
     release: int
@@ -50,6 +50,7 @@ class Receipt:
     spent: Cost
     private: bool
     parco: str
+    evidence: Evidence
     fixed_cap: Cost | None = None
     accounts: tuple[str, ...] = (WHOLE,)
 
@@ -125,11 +126,13 @@ class Receipt:
             "unprotected": contract.unprotected if contract.unprotected == "none" else list(contract.unprotected),
             "private": self.private,
             "parco": self.parco,
+            "evidence": self.evidence.record(),
         }
 
     def __str__(self) -> str:
         order = "" if self.measure == Measure.PURE else f" at order {exact_text(self.order)}"
         share = significant_text(100 * self.cost.value / self.cap.value, 3, up=True)
+        head = self.evidence.proof.head
         lines = [
             f"release {self.release}: {self.question} (data version {self.version})",
             f"  cost       {self.cost} of {self.measure}, {share} % of the budget; "
@@ -139,7 +142,7 @@ class Receipt:
             f"  bound      {_short(self.bound)}{order} (the privacy loss this release may have had)",
             f"  contract   {self.contract.name}, {self.contract.digest[:16]}…",
             f"  protected  one {self.contract.unit.column}. {self.contract.unprotected_words}",
-            f"  ledger     entry {self.position}, parco {self.parco}",
+            f"  ledger     entry {self.position} of head {head.size}, root {head.root[:16]}…, parco {self.parco}",
         ]
         if self.accounts != (WHOLE,):
             lines.insert(2, f"  paid by    {_listed(self.accounts)}, each the whole cost; {self._shares()}")
@@ -172,7 +175,7 @@ class JointReceipt(Receipt):
 
     def record(self) -> dict[str, object]:
         """The receipt as a tree; what belongs to a part stands under `parts`."""
-        own = ("mechanism", "scale", "lattice", "sensitivity_l1", "sensitivity_l2_squared")
+        own = ("mechanism", "scale", "lattice", "sensitivity_l1", "sensitivity_l2_squared", "evidence")
         known = {name: value for name, value in super().record().items() if name not in own}
         return {**known, "parts": [part.record() for part in self.parts]}
 
@@ -189,13 +192,14 @@ def account_claims(
     fixed_cap: Fraction | None,
     accounts: tuple[str, ...] = (WHOLE,),
     all_periods: bool = False,
+    delta_spent: Fraction = Fraction(0),
 ) -> tuple[Claim, ...]:
     """What may be claimed of an account with this cap on which this much is spent or reserved.
 
     `fixed_cap`: the cap as signed, None if the account was ever raised above it. `accounts`: the labels for which the
     claim is made, `cap` and `spent` being the largest among them; with `all_periods` the claim is made for a unit in
-    all of them, and `cap` and `spent` are sums. The mechanisms' own delta enters with its cap: what was spent of it
-    depends on released values.
+    all of them, and `cap` and `spent` are sums. The mechanisms' own delta enters with its cap, since what was spent of
+    it depends on released values, or with `delta_spent` where that is more.
     """
     budget, unit = contract.budget, contract.unit
     delta = budget.delta_for_conversion
@@ -206,7 +210,8 @@ def account_claims(
         + _division_in_words(contract, accounts, all_periods=all_periods),
         measure=budget.measure,
     )
-    deltas = {"delta": delta, "delta_mechanisms": budget.delta_mechanisms * (len(accounts) if all_periods else 1)}
+    own = max(delta_spent, budget.delta_mechanisms * (len(accounts) if all_periods else 1))
+    deltas = {"delta": delta, "delta_mechanisms": own}
     caps: tuple[Claim, ...] = ()
     if fixed_cap != cap:
         moved = claim.realised_claims(context, total=cap, order=budget.receipt_order, **deltas)
@@ -221,17 +226,19 @@ def claims_to_date(contract: Contract, *accounts: AccountRow, all_periods: bool 
 
     Of several parts or periods the largest amounts count, since each protected unit is in one (docs/mathematics.md,
     "Parts", "Periods"). With `all_periods` the sums count: the claim is then for a unit that is in every period.
+    An overdrawn account counts with what was spent, whatever its cap.
     """
     together = sum if all_periods else max
     fixed = [account.fixed_cap for account in accounts]
     known = [cap for cap in fixed if cap is not None]
     return account_claims(
         contract,
-        cap=together(account.cap for account in accounts) * COST_UNIT,
+        cap=together(max(account.cap, account.spent + account.reserved) for account in accounts) * COST_UNIT,
         spent=together(account.spent + account.reserved for account in accounts) * COST_UNIT,
         fixed_cap=together(known) * COST_UNIT if len(known) == len(fixed) else None,
         accounts=tuple(account.label for account in accounts),
         all_periods=all_periods,
+        delta_spent=together(account.delta_spent + account.delta_reserved for account in accounts) * DELTA_UNIT,
     )
 
 

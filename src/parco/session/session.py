@@ -379,6 +379,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
             spent=Cost(balance.spent + balance.reserved),
             private=reserve.private,
             parco=parco,
+            evidence=self._store.evidence(stored.request, stored.position),
             fixed_cap=None if fixed is None else Cost(fixed),
             accounts=tuple(labels[charge.account] for charge in stored.charges),
         )

@@ -5,19 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from sqlalchemy import Connection, Row, Select, inspect, select
+from sqlalchemy import Connection, Row, Select, select
 
 from parco import canonical
 from parco.errors import VerificationError
-from parco.ledger.entries import Cap, Entry, Forfeit, Open, Reserve, Revise, Settle, Start, Void, decode
+from parco.ledger.entries import (
+    Cap,
+    Entry,
+    Forfeit,
+    Open,
+    Recover,
+    Reserve,
+    Revise,
+    Rotate,
+    Settle,
+    Start,
+    Void,
+    decode,
+)
 from parco.measure import Measure
-from parco.stores import tables, texts
-from parco.stores.records import AccountRow, HistoryRow, Settled, Stored
+from parco.stores import heads, tables, texts
+from parco.stores.records import AccountRow, Evidence, HistoryRow, Settled, Stored
 
 __all__ = [
     "account_rows",
     "bodies",
     "entry",
+    "evidence",
     "fixed_cap",
     "history_rows",
     "sharpest",
@@ -54,7 +68,8 @@ def _account_row(connection: Connection, row: Row[tuple[object, ...]]) -> Accoun
     values = {name: value for name, value in row._mapping.items() if name in AccountRow.__dataclass_fields__}
     name = texts.read(connection, row.dataset) or f"account {row.account}"
     label = texts.read(connection, row.label) or f"account {row.account}"
-    fixed = fixed_cap(connection, row.account)
+    # What a recovery charged beyond the cap, no cap held back.
+    fixed = None if row.excess else fixed_cap(connection, row.account)
     facts = {"name": name, "label": label, "measure": Measure.parse(row.measure), "fixed_cap": fixed}
     return AccountRow(**{**values, **facts})
 
@@ -68,9 +83,7 @@ def fixed_cap(connection: Connection, account: int, *, before: int | None = None
     raised = select(tables.caps.c.seq).where(tables.caps.c.account == account, tables.caps.c.cap > first).limit(1)
     if before is not None:
         raised = raised.where(tables.caps.c.seq < before)
-    # A ledger made before caps could move has no such table.
-    moved = inspect(connection).has_table(tables.caps.name) and connection.scalar(raised) is not None
-    return None if moved else first
+    return None if connection.scalar(raised) is not None else first
 
 
 def _answered(question: str) -> Select[tuple[int, int]]:
@@ -107,6 +120,15 @@ def stored(connection: Connection, request: int) -> Stored:
     if not _holds(row.salt, row.body, entry(connection, position, Settle).answer):
         raise VerificationError(f"the answer to request {request} differs from the one settled", entry=request)
     return Stored(**vars(facts), answer=row.body)
+
+
+def evidence(connection: Connection, request: int, position: int) -> Evidence:
+    """What shows outside the ledger that a request was settled by the entry at `position`: under its first head."""
+    proof = heads.inclusion(connection, position, heads.first_from(connection, position))
+    row = connection.execute(select(tables.answers).where(tables.answers.c.request == request)).one_or_none()
+    if row is None:
+        raise VerificationError(f"the answer to request {request} is lost; its charge stands", entry=request)
+    return Evidence(proof, answer=row.body, salt=row.salt)
 
 
 def _holds(salt: bytes, body: bytes, digest: str) -> bool:
@@ -150,7 +172,7 @@ def _into(
         names[found.contract] = known.get(found.name)
         rows[found.seq] = _opened(found, known)
         return
-    if isinstance(found, Revise | Cap):
+    if isinstance(found, Revise | Cap | Recover | Rotate):
         if isinstance(found, Revise):
             names[found.contract] = names.get(found.revised)
         rows[found.seq] = _act(found, known, names=names)
@@ -175,17 +197,20 @@ def _opened(found: Open, known: dict[str, str | None]) -> HistoryRow:
     )
 
 
-def _act(found: Revise | Cap, known: dict[str, str | None], *, names: dict[str, str | None]) -> HistoryRow:
+def _act(
+    found: Revise | Cap | Recover | Rotate, known: dict[str, str | None], *, names: dict[str, str | None]
+) -> HistoryRow:
     contract = found.contract if isinstance(found, Revise) else None
     return HistoryRow(
         seq=found.seq,
         time=found.time,
         actor=known.get(found.actor),
-        state="cap" if contract is None else "revise",
+        state=type(found).__name__.lower(),
         contract=contract,
         name=None if contract is None else names.get(contract),
         reason=known.get(found.reason),
         caps=found.accounts if isinstance(found, Cap) else (),
+        charges=found.charges if isinstance(found, Recover) else (),
     )
 
 

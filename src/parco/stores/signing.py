@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, func, insert, select
 from parco.errors import ContractChangedError, ContractError, NotSignedError, VerificationError
 from parco.ledger.entries import Entry, Open, Opened, encode, secret_commitment
 from parco.measure import UNITS_MAX
-from parco.stores import reading, tables, texts
+from parco.stores import heads, reading, tables, texts
 from parco.stores.records import Opening, Signed
 
 __all__ = [
@@ -34,7 +34,9 @@ def append(connection: Connection, make: Callable[[int], Entry]) -> int:
     """Stores the next entry and returns its sequence; the caller's transaction holds the write lock."""
     last = connection.scalar(select(func.max(tables.entries.c.seq)))
     seq = 1 if last is None else last + 1
-    connection.execute(insert(tables.entries).values(seq=seq, body=encode(make(seq))))
+    body = encode(make(seq))
+    connection.execute(insert(tables.entries).values(seq=seq, body=body))
+    heads.grow(connection, seq, body)
     return seq
 
 

@@ -5,17 +5,49 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from sqlalchemy import Connection
 
-from parco.errors import NotSignedError, StorageError
+from parco.errors import NotSignedError, StorageError, VerificationError
 from parco.ledger.accounts import State
-from parco.stores import reading, repeats, requests, revision, signing, texts, verify
-from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, engine_for
+from parco.ledger.heads import Head
+from parco.ledger.proofs import Consistency, Inclusion
+from parco.stores import (
+    export,
+    halts,
+    heads,
+    keys,
+    marks,
+    reading,
+    recovery,
+    repeats,
+    requests,
+    revision,
+    rotation,
+    signing,
+    texts,
+    verify,
+)
+from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, engine_for, upgrade_file
 from parco.stores.faults import not_a_ledger, translated
 from parco.stores.owner import current_owner, requests_in_hand
-from parco.stores.records import AccountRow, HistoryRow, Opening, Pending, Request, Settled, Signed, Started, Stored
+from parco.stores.records import (
+    AccountRow,
+    Evidence,
+    HistoryRow,
+    Opening,
+    Pending,
+    Recovered,
+    Recovery,
+    Request,
+    Settled,
+    Signed,
+    Started,
+    Stored,
+)
+from parco.stores.verify import Shown
 
 __all__ = ["BUSY_SECONDS", "SqliteStore"]
 
@@ -54,7 +86,8 @@ class SqliteStore:
         with store._reading() as connection:
             dead = requests.dead_requests(connection, in_hand=requests_in_hand(store.path))
         if dead:
-            with suppress(StorageError):
+            # A ledger that is not as it was left takes no entries, and can still be read.
+            with suppress(StorageError, VerificationError):
                 store.recover()
         return store
 
@@ -69,17 +102,17 @@ class SqliteStore:
 
     def sign(self, opening: Opening) -> Signed:
         """The contract as signed, now or before; ContractChangedError or ContractError if it contradicts the ledger."""
-        with self._writing() as connection:
+        with self._writing(spends=True) as connection:
             return signing.sign(connection, opening)
 
     def revise(self, opening: Opening, *, reason: str) -> Signed:
         """The contract in its new version; NotSignedError or ContractError if it cannot become that."""
-        with self._writing() as connection:
+        with self._writing(spends=True) as connection:
             return revision.revise(connection, opening, reason=reason)
 
     def move_cap(self, opening: Opening, *, reason: str) -> Signed:
         """The contract with its new cap, its accounts with the same; BudgetError if more is spent or reserved."""
-        with self._writing() as connection:
+        with self._writing(spends=True) as connection:
             return revision.move_cap(connection, opening, reason=reason)
 
     def fixed_cap(self, account: int, *, before: int | None = None) -> int | None:
@@ -127,7 +160,7 @@ class SqliteStore:
         while True:
             started: set[int] = set()
             try:
-                with self._writing() as connection:
+                with self._writing(spends=True) as connection:
                     dead: set[int] = set()
                     for request in wanted:
                         dead |= set(requests.dead_requests(connection, request, in_hand=in_hand))
@@ -201,6 +234,77 @@ class SqliteStore:
                 requests.forfeit(connection, number)
         return dead
 
+    def head(self) -> Head:
+        """The last head; NotSignedError on a ledger on which nothing was signed."""
+        with self._reading() as connection:
+            head = heads.last(connection)
+        if head is None:
+            raise NotSignedError("nothing was ever signed on this ledger: run `parco sign`")
+        return head
+
+    def prove(self, position: int) -> Inclusion:
+        """The proof that an entry is under the last head; VerificationError if it is missing or was changed."""
+        head = self.head()
+        with self._reading() as connection:
+            return heads.inclusion(connection, position, head)
+
+    def prove_from(self, size: int) -> Consistency:
+        """The proof that the last head extends the one that was signed at `size`, or VerificationError."""
+        head = self.head()
+        with self._reading() as connection:
+            return heads.consistency(connection, heads.at(connection, size), head)
+
+    def evidence(self, request: int, position: int) -> Evidence:
+        """What shows outside the ledger that a request was settled by the entry at `position`."""
+        with self._reading() as connection:
+            return reading.evidence(connection, request, position)
+
+    def witness(self, seen: Sequence[Head]) -> list[Head]:
+        """The heads among `seen` that this ledger signed, does not extend and has not answered for: they halt it.
+
+        VerificationError for a head that is not signed, or not by this ledger; then nothing changed.
+        """
+        with self._writing() as connection:
+            return [head for head in seen if not halts.note(connection, head)]
+
+    def strays(self, seen: Sequence[Head]) -> list[Head]:
+        """The same heads, changing nothing."""
+        with self._reading() as connection:
+            return [head for head in seen if halts.is_stray(connection, halts.own(connection, head))]
+
+    def recharge(self, known: Recovery) -> Recovered:
+        """Charges what a lost past had cost, by its receipts, and lets a halted ledger go on.
+
+        Raises RequestError if nothing is lost or it is not known what it cost, VerificationError for false evidence.
+        """
+        mark = tuple(head for head in marks.read(self.path) if keys.verified(head))
+        with self._writing() as connection:
+            return recovery.recover(connection, replace(known, files=(*known.files, mark)))
+
+    def rotate(self, *, actor: str, reason: str) -> int:
+        """Another key signs from here on; returns the sequence of the entry that both keys signed."""
+        with self._writing(spends=True) as connection:
+            return rotation.rotate(connection, actor=actor, reason=reason)
+
+    def export(self, *, until: int | None = None, with_texts: bool = False) -> Iterator[bytes]:
+        """The ledger as lines, without their ends, up to entry `until`, or to the last one now."""
+        end = self.shown().size if until is None else until
+        return export.lines(self._reading, end, with_texts=with_texts)
+
+    def shown(self) -> Shown:
+        """What the tables show of the entries, as of now."""
+        with self._reading() as connection:
+            return verify.shown(connection)
+
+    @classmethod
+    def upgrade(cls, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> int:
+        """Brings a ledger made by an older parco to this one's tables; returns the version it had."""
+        real = Path(os.path.realpath(path))
+        with translated(real):
+            if not _exists(real):
+                raise NotSignedError(f"there is no ledger at {real}: run `parco sign`")
+            return upgrade_file(real, busy_seconds=busy_seconds)
+
     def answers(self, question: str) -> list[Stored]:
         """All stored answers to a question, oldest first; takes no write lock."""
         with self._reading() as connection:
@@ -243,8 +347,26 @@ class SqliteStore:
     def _reading(self) -> AbstractContextManager[Connection]:
         return self._transaction(BEGIN_READ)
 
-    def _writing(self) -> AbstractContextManager[Connection]:
-        return self._transaction(BEGIN_WRITE)
+    @contextmanager
+    def _writing(self, *, spends: bool = False) -> Iterator[Connection]:
+        """A transaction that may append: from the last head, once it is found to hold, to the next one.
+
+        `spends`: something begins here, which a ledger that has lost some of its past refuses.
+        """
+        with self._transaction(BEGIN_WRITE) as connection:
+            before, mark = heads.check(connection), marks.last(self.path)
+            fault = halts.trusted(connection, before, mark)
+            if spends:
+                halts.check(connection)
+                if fault is not None:
+                    raise fault
+            yield connection
+            head = heads.seal(connection, before)
+            if fault is not None and halts.trusted(connection, head, mark) is not None:
+                # What the mark knows and this ledger has lost must not be covered by a later line.
+                head = None
+        if head is not None:
+            marks.record(self.path, head)
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:

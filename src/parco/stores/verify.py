@@ -2,50 +2,93 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, func, inspect, select
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, select
 
 from parco.errors import VerificationError
 from parco.ledger.accounts import State, replay
 from parco.ledger.entries import Balance
 from parco.stores import reading, tables, texts
 
-__all__ = ["verify"]
+__all__ = ["Shown", "shown", "verify"]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the tables show of the first `size` entries: everything that could be rebuilt from them.
+
+    `answers` counts them. `requests` gives state, settle entry and privacy by request, `contracts` the first account of
+    each contract in force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a head, by
+    its root.
+    """
+
+    size: int
+    answers: int
+    accounts: tuple[Balance, ...]
+    caps: Mapping[tuple[int, int], int]
+    requests: Mapping[int, tuple[str, int | None, bool]]
+    contracts: Mapping[str, int]
+    strays: Mapping[str, int]
+
+    def check(self, added_up: Shown) -> None:
+        """Raises VerificationError naming the first table that differs from what the entries add up to."""
+        for name, what in _WORDS.items():
+            _require(getattr(self, name) == getattr(added_up, name), what)
+
+
+_WORDS = {
+    "size": "the entries",
+    "answers": "the answers",
+    "accounts": "the accounts",
+    "caps": "the list of caps",
+    "requests": "the requests",
+    "contracts": "the list of signed contracts",
+    "strays": "the list of heads that were answered for",
+}
 
 
 def verify(connection: Connection) -> State:
     """Returns what the entries add up to, or raises VerificationError at the first thing that disagrees with them."""
     state = replay(reading.bodies(connection))
     texts.read_all(connection)
-    _check_accounts(connection, state)
-    _check_requests(connection, state)
-    rows = connection.execute(select(tables.contracts.c.contract, tables.contracts.c.account))
-    first = {contract: accounts[0] for contract, accounts in state.current.items()}
-    _require({row.contract: row.account for row in rows} == first, "the list of signed contracts")
+    shown(connection).check(_added_up(state))
+    for number, request in state.requests.items():
+        if request.state == "settled":
+            reading.stored(connection, number)
     return state
 
 
-def _check_accounts(connection: Connection, state: State) -> None:
+def shown(connection: Connection) -> Shown:
+    """Reads the tables; nothing is checked."""
     columns = [tables.accounts.c[name] for name in Balance.__dataclass_fields__]
-    rows = connection.execute(select(*columns).order_by(tables.accounts.c.account))
-    shown = [Balance(*row) for row in rows]
-    _require(shown == [account.balance for account in state.accounts.values()], "the accounts")
-    caps = {}
-    if inspect(connection).has_table(tables.caps.name):
-        caps = {(row.seq, row.account): row.cap for row in connection.execute(select(tables.caps))}
-    _require(caps == dict(state.caps), "the list of caps")
+    accounts = connection.execute(select(*columns).order_by(tables.accounts.c.account))
+    requests = tables.requests.c
+    made = connection.execute(select(requests.request, requests.state, requests.settled, requests.private))
+    signed = connection.execute(select(tables.contracts.c.contract, tables.contracts.c.account))
+    answered = connection.execute(select(tables.strays).where(tables.strays.c.recovered.is_not(None)))
+    return Shown(
+        size=connection.scalar(select(func.max(tables.entries.c.seq))) or 0,
+        answers=connection.scalar(select(func.count()).select_from(tables.answers)) or 0,
+        accounts=tuple(Balance(*row) for row in accounts),
+        caps={(row.seq, row.account): row.cap for row in connection.execute(select(tables.caps))},
+        requests={number: (state, settled, bool(private)) for number, state, settled, private in made},
+        contracts={row.contract: row.account for row in signed},
+        strays={row.root: row.recovered for row in answered},
+    )
 
 
-def _check_requests(connection: Connection, state: State) -> None:
-    columns = tables.requests.c
-    rows = connection.execute(select(columns.request, columns.state, columns.settled, columns.private)).all()
-    shown = {row.request: (row.state, row.settled, bool(row.private)) for row in rows}
-    added_up = {number: (one.state, one.settled, one.reserve.private) for number, one in state.requests.items()}
-    _require(shown == added_up, "the requests")
-    settled = [number for number, request in state.requests.items() if request.state == "settled"]
-    for number in settled:
-        reading.stored(connection, number)
-    answers = connection.scalar(select(func.count()).select_from(tables.answers))
-    _require(answers == len(settled), "the answers")
+def _added_up(state: State) -> Shown:
+    return Shown(
+        size=state.size,
+        answers=sum(one.state == "settled" for one in state.requests.values()),
+        accounts=tuple(account.balance for account in state.accounts.values()),
+        caps=dict(state.caps),
+        requests={number: (one.state, one.settled, one.reserve.private) for number, one in state.requests.items()},
+        contracts={contract: accounts[0] for contract, accounts in state.current.items()},
+        strays=dict(state.strays),
+    )
 
 
 def _require(holds: bool, what: str) -> None:
