@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from parco.cli import show
+from parco.cli.ledger import app as ledger_app
 from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
 from parco.errors import InternalError, ParcoError, QuestionError
@@ -29,6 +30,8 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
 )
+
+app.add_typer(ledger_app)
 
 R = TypeVar("R")
 M = TypeVar("M")

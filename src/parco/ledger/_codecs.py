@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 # Wide enough for every scale in use, narrow enough that no reader has to fear a number's length.
-_RATIONAL_MAX = 2**1024
+_RATIONAL_MAX = 10**308
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _SIGNATURE = re.compile(r"[0-9a-f]{128}", re.ASCII)
 

@@ -3,8 +3,8 @@
     reserve ──▶ start ──▶ settle | forfeit
        └──────▶ void
 
-Before and between them stand `open`, `revise` (a signed contract has a new text), `cap` (an account's cap moves),
-`recover` (a lost past is charged) and `rotate` (another key signs). `apply` checks every transition and changes nothing;
+Before and between them stand `open`, `revise` (a contract has a new text), `cap` (an account's cap moves),
+`recover` (a lost past is charged) and `rotate` (another key signs). `apply` checks each transition and changes nothing;
 a violation raises VerificationError naming the entry. No store is trusted here: each must leave entries that replay to
 the very accounts it shows.
 """

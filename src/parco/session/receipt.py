@@ -5,24 +5,27 @@ A receipt is a function of what the ledger stores, so the same release has the s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from parco import canonical
 from parco.contract.contract import Contract
 from parco.contract.division import WHOLE
 from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
-from parco.mechanisms.mechanism import Mechanism
+from parco.mechanisms.mechanism import Mechanism, mechanism_of
 from parco.privacy import claim, expost
 from parco.privacy.claim import Claim
 from parco.privacy.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
-    from parco.stores.records import AccountRow, Evidence
+    from parco.stores.records import AccountRow, Evidence, Settled, Stored
+    from parco.stores.sqlite import SqliteStore
 
 _LISTED_MAX = 12
 
-__all__ = ["JointReceipt", "Receipt", "account_claims", "claims_to_date"]
+__all__ = ["JointReceipt", "Receipt", "account_claims", "claims_to_date", "mechanism_in", "receipt_of"]
 
 
 @dataclass(frozen=True)
@@ -182,6 +185,43 @@ class JointReceipt(Receipt):
     def __str__(self) -> str:
         lines = [f"{self.question}: {self.cost} of {self.measure} in {len(self.parts)} parts"]
         return "\n".join([*lines, *(str(part) for part in self.parts)])
+
+
+def receipt_of(
+    store: SqliteStore, stored: Stored, *, question: str, limits: str, version: str, labels: Mapping[int, str]
+) -> Receipt:
+    """The receipt of a stored answer, every figure from the ledger; question, limits and version are told in words.
+
+    `labels` names the accounts. All that a question charges pay alike; what is told is of the one that has least left.
+    """
+    balance = min(stored.accounts, key=lambda one: (one.cap - one.spent - one.reserved, one.account))
+    fixed = store.fixed_cap(balance.account, before=stored.position)
+    reserve = stored.reserve
+    return Receipt(
+        release=stored.request,
+        position=stored.position,
+        question=question,
+        limits=limits,
+        version=version,
+        contract=Contract.from_text(store.contract_text(reserve.contract)),
+        mechanism=mechanism_in(stored),
+        sensitivity=Sensitivity(l1=reserve.sensitivity.l1, l2_squared=reserve.sensitivity.l2_squared),
+        cost=Cost(max(charge.cost for charge in stored.charges)),
+        cap=Cost(balance.cap),
+        spent=Cost(balance.spent + balance.reserved),
+        private=reserve.private,
+        parco=canonical.decode(stored.answer)["parco"],
+        evidence=store.evidence(stored.request, stored.position),
+        fixed_cap=None if fixed is None else Cost(fixed),
+        accounts=tuple(labels[charge.account] for charge in stored.charges),
+    )
+
+
+def mechanism_in(stored: Settled) -> Mechanism:
+    """The mechanism that an answered request drew from."""
+    facts = stored.reserve.mechanism
+    pairs = {name: [value.numerator, value.denominator] for name, value in vars(facts).items() if name != "kind"}
+    return mechanism_of({"kind": facts.kind, **pairs})
 
 
 def account_claims(

@@ -19,7 +19,19 @@ from parco.ledger.merkle import Node
 from parco.ledger.proofs import Consistency, Inclusion
 from parco.stores import keys, tables
 
-__all__ = ["at", "check", "consistency", "extends", "first_from", "grow", "inclusion", "last", "node_of", "seal"]
+__all__ = [
+    "at",
+    "check",
+    "consistency",
+    "extends",
+    "first_from",
+    "grow",
+    "inclusion",
+    "last",
+    "node_of",
+    "rows",
+    "seal",
+]
 
 T = TypeVar("T")
 
@@ -141,6 +153,12 @@ def consistency(connection: Connection, old: Head, head: Head) -> Consistency:
     if not proof.holds:
         raise VerificationError(f"the ledger does not extend the head of {old.size} entries", entry=old.size)
     return proof
+
+
+def rows(connection: Connection, start: int, end: int) -> list[tuple[int, bytes]]:
+    """The rows of the tree behind `start`, up to `end`: a size, and the nodes that its last leaf completes."""
+    query = select(tables.tree).where(_TREE.size > start, _TREE.size <= end).order_by(_TREE.size)
+    return [(size, bytes(nodes)) for size, nodes in connection.execute(query).all()]
 
 
 def node_of(connection: Connection, level: int, index: int) -> bytes | None:

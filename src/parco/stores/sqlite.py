@@ -125,6 +125,16 @@ class SqliteStore:
         with self._reading() as connection:
             return signing.find_signed(connection, dataset, name)
 
+    def stored(self, request: int) -> Stored:
+        """An answered request, or VerificationError if it is not settled, or its answer is lost or was changed."""
+        with self._reading() as connection:
+            return reading.stored(connection, request)
+
+    def text(self, digest: str) -> str | None:
+        """The text that an entry names by this digest, None if it was erased; VerificationError if it was changed."""
+        with self._reading() as connection:
+            return texts.read(connection, digest)
+
     def contract_text(self, contract: str) -> str:
         """The text of the contract that an entry names by this digest, or VerificationError if it was removed."""
         with self._reading() as connection:
@@ -286,10 +296,26 @@ class SqliteStore:
         with self._writing(spends=True) as connection:
             return rotation.rotate(connection, actor=actor, reason=reason)
 
-    def export(self, *, until: int | None = None, with_texts: bool = False) -> Iterator[bytes]:
+    def export(self, *, until: int | None = None) -> Iterator[bytes]:
         """The ledger as lines, without their ends, up to entry `until`, or to the last one now."""
-        end = self.shown().size if until is None else until
-        return export.lines(self._reading, end, with_texts=with_texts)
+        return export.lines(self._reading, self.shown().size if until is None else until)
+
+    def tree(self, until: int) -> Iterator[tuple[int, bytes]]:
+        """The rows of the tree up to entry `until`: a size, and the nodes that its last leaf completes."""
+        for start in range(0, until, export.BATCH):
+            with self._reading() as connection:
+                batch = heads.rows(connection, start, min(start + export.BATCH, until))
+            yield from batch
+
+    def mark(self) -> Head | None:
+        """The last head that the file beside the ledger knows, None if it is missing or cannot be read."""
+        mark = marks.last(self.path)
+        return mark if mark is not None and keys.verified(mark) else None
+
+    def check_kept(self) -> None:
+        """VerificationError unless texts, secrets and signing key are those that entries and heads name."""
+        with self._reading() as connection:
+            verify.check_kept(connection)
 
     def shown(self) -> Shown:
         """What the tables show of the entries, as of now."""

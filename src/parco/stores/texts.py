@@ -55,8 +55,9 @@ def read(connection: Connection, digest: str) -> str | None:
 
 def read_all(connection: Connection) -> dict[str, str | None]:
     """Every text by its digest, checked like `read`."""
-    rows = connection.execute(select(tables.texts))
-    return {row.digest: _checked(row.digest, row.salt, row.text) for row in rows}
+    columns = tables.texts.c
+    rows = connection.execute(select(columns.digest, columns.salt, columns.text)).all()
+    return {digest: _checked(digest, salt, text) for digest, salt, text in rows}
 
 
 def erase(connection: Connection, kind: str, text: str) -> bool:

@@ -10,27 +10,30 @@ from sqlalchemy import Connection, func, select
 from parco.errors import VerificationError
 from parco.ledger.accounts import State, replay
 from parco.ledger.entries import Balance
-from parco.stores import reading, tables, texts
+from parco.stores import keys, reading, tables, texts
+from parco.stores.signing import secret_of
 
-__all__ = ["Shown", "shown", "verify"]
+__all__ = ["Shown", "check_kept", "shown", "verify"]
 
 
 @dataclass(frozen=True)
 class Shown:
     """What the tables show of the first `size` entries: everything that could be rebuilt from them.
 
-    `answers` counts them. `requests` gives state, settle entry and privacy by request, `contracts` the first account of
-    each contract in force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a head, by
-    its root.
+    `answers` and `nodes` count them. `requests` gives state, settle entry and privacy by request, `contracts` the first
+    account of each contract in force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a
+    head, by its root. `halted` gives the sizes of heads seen outside that nothing has answered for; no entry says so.
     """
 
     size: int
     answers: int
+    nodes: int
     accounts: tuple[Balance, ...]
     caps: Mapping[tuple[int, int], int]
     requests: Mapping[int, tuple[str, int | None, bool]]
     contracts: Mapping[str, int]
     strays: Mapping[str, int]
+    halted: tuple[int, ...] = ()
 
     def check(self, added_up: Shown) -> None:
         """Raises VerificationError naming the first table that differs from what the entries add up to."""
@@ -41,6 +44,7 @@ class Shown:
 _WORDS = {
     "size": "the entries",
     "answers": "the answers",
+    "nodes": "the nodes of the tree",
     "accounts": "the accounts",
     "caps": "the list of caps",
     "requests": "the requests",
@@ -67,21 +71,32 @@ def shown(connection: Connection) -> Shown:
     requests = tables.requests.c
     made = connection.execute(select(requests.request, requests.state, requests.settled, requests.private))
     signed = connection.execute(select(tables.contracts.c.contract, tables.contracts.c.account))
-    answered = connection.execute(select(tables.strays).where(tables.strays.c.recovered.is_not(None)))
+    strays = connection.execute(select(tables.strays).order_by(tables.strays.c.size)).all()
     return Shown(
         size=connection.scalar(select(func.max(tables.entries.c.seq))) or 0,
         answers=connection.scalar(select(func.count()).select_from(tables.answers)) or 0,
+        nodes=connection.scalar(select(func.max(tables.tree.c.size))) or 0,
         accounts=tuple(Balance(*row) for row in accounts),
         caps={(row.seq, row.account): row.cap for row in connection.execute(select(tables.caps))},
-        requests={number: (state, settled, bool(private)) for number, state, settled, private in made},
+        requests={number: (state, settled, bool(private)) for number, state, settled, private in made.all()},
         contracts={row.contract: row.account for row in signed},
-        strays={row.root: row.recovered for row in answered},
+        strays={row.root: row.recovered for row in strays if row.recovered is not None},
+        halted=tuple(row.size for row in strays if row.recovered is None),
     )
+
+
+def check_kept(connection: Connection) -> None:
+    """Raises VerificationError unless texts, secrets and signing key are those that entries and heads name."""
+    texts.read_all(connection)
+    for account in connection.scalars(select(tables.accounts.c.account)).all():
+        secret_of(connection, account)
+    keys.current(connection)
 
 
 def _added_up(state: State) -> Shown:
     return Shown(
         size=state.size,
+        nodes=state.size,
         answers=sum(one.state == "settled" for one in state.requests.values()),
         accounts=tuple(account.balance for account in state.accounts.values()),
         caps=dict(state.caps),

@@ -1,0 +1,140 @@
+"""The named checks of a ledger (docs/ledger-format.md lists them): the first that fails is told, with its entry.
+
+The entries go through the same code as an exported ledger's (`offline`), which shares none with spending: costs are
+worked out anew from the facts of each release, accounts from the costs. Here they are compared with what the store
+shows beside them: its tables, its tree, its texts and secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from parco.audit import offline
+from parco.audit.offline import CheckError
+from parco.audit.releases import check_release, releases_of
+from parco.errors import VerificationError
+from parco.ledger.entries import Balance
+from parco.ledger.heads import Head
+from parco.stores.keys import signature_holds
+from parco.stores.sqlite import SqliteStore
+from parco.stores.verify import Shown
+
+__all__ = ["verify"]
+
+
+class _Ledger(offline.Ledger):
+    """The checks of an exported ledger, with the signatures checked by a faster library."""
+
+    verify = staticmethod(signature_holds)
+
+
+class _StrictLedger(_Ledger):
+    """Also each head's own signature and accounts, and what is odd without being wrong."""
+
+    def __init__(self, outside: Sequence[Mapping[str, Any]] = ()) -> None:
+        super().__init__(outside)
+        self.time = 0
+
+    def _head(self, found: re.Match[str]) -> None:
+        super()._head(found)
+        accounts = offline.sha256(offline.ENCODE(list(self.accounts.values())).encode()).hex()
+        self.need(found["accounts"] == accounts, "balanced", "the accounts are not those that its head signed")
+        self.need(self.signed(json.loads(found.string)), "signed", "its head has a false signature")
+
+    def _reserve(self, found: re.Match[str]) -> None:
+        super()._reserve(found)
+        self.need(found["private"] == "1", "strict", "its noise came from a tape: it is not private")
+        self.need(int(found["time"]) >= self.time, "strict", "its time is before that of an earlier request")
+        self.time = int(found["time"])
+
+    def end(self) -> None:
+        super().end()
+        for number, request in self.requests.items():
+            if request[0] in ("reserved", "started"):
+                raise CheckError("strict", number, "it is still open: it was neither settled nor forfeited")
+
+
+def verify(
+    store: SqliteStore, *, heads: Sequence[Head] = (), releases: Sequence[object] = (), strict: bool = False
+) -> None:
+    """For every ledger on which all checks hold, returns; else VerificationError, with `check` and `entry` as facts.
+
+    heads: seen outside; the ledger has to extend them, as well as the file of heads beside it. releases: records as
+    `Release.record` makes them, which have to say what the ledger does. strict: also every signature, and what is odd
+    without being wrong (open requests, times that run backwards, releases that are not private).
+    """
+    shown, mark = store.shown(), store.mark()
+    receipts = list(releases_of(list(releases)))
+    outside = [head.record() for head in (*heads, *([mark] if mark else ()))]
+    outside += [receipt["evidence"]["proof"]["head"] for receipt, _ in receipts]
+    ledger = (_StrictLedger if strict else _Ledger)(outside)
+    try:
+        _feed(store, ledger, shown.size)
+        if shown.size:
+            ledger.end()
+        _check_tables(shown, ledger)
+        for receipt, rows in receipts:
+            check_release(store, ledger, receipt, rows)
+    except CheckError as error:
+        raise _fault(error, affected=_underpriced(store) if error.args[0] == "priced" else ()) from None
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise VerificationError("a head or release given is damaged: a field is missing, or is none") from None
+    store.check_kept()
+
+
+def _feed(store: SqliteStore, ledger: _Ledger, size: int) -> None:
+    """Every line, and beside it the row of the tree that its entry completed."""
+    rows = store.tree(size)
+    for line in store.export(until=size):
+        before = ledger.size
+        ledger.feed(line)
+        if ledger.size > before and next(rows, None) != (ledger.size, b"".join(ledger.made)):
+            raise CheckError("rooted", ledger.size, "the tree of this ledger has other nodes for it")
+
+
+def _check_tables(shown: Shown, ledger: _Ledger) -> None:
+    """The tables that could be rebuilt from the entries, against what the entries add up to."""
+    in_force = {contract: accounts[0] for contract, accounts in ledger.contracts.items()}
+    added_up = Shown(
+        size=ledger.size,
+        answers=sum(settled is not None for _, settled, *_ in ledger.requests.values()),
+        nodes=ledger.size,
+        accounts=tuple(Balance(*account) for account in ledger.accounts.values()),
+        caps=ledger.caps,
+        requests={
+            number: (state, settled, private == "1")
+            for number, (state, settled, _, _, private, *_) in ledger.requests.items()
+        },
+        contracts=in_force,
+        strays=ledger.strays,
+    )
+    shown.check(added_up)
+    for size in shown.halted:
+        raise CheckError("witnessed", size, "a head seen outside is not extended, and was not answered for")
+
+
+def _underpriced(store: SqliteStore) -> tuple[int, ...]:
+    """Every `reserve` that is charged less than its facts cost, by the checker's own reckoning."""
+    measures: dict[int, tuple[str, str | None]] = {}
+    found = []
+    for line in store.entries():
+        fields = offline.read(line, 0)
+        if fields["tag"] == "open":
+            rows = json.loads(fields["accounts"])
+            measures |= {row[0]: (fields["measure"], fields["order"]) for row in rows}
+        elif fields["tag"] == "reserve":
+            charges = json.loads(fields["charges"])
+            exact = [offline.price(*measures[row[0]], fields) for row in charges]
+            if any(price is None or row[1] < price for row, price in zip(charges, exact, strict=True)):
+                found.append(int(fields["seq"]))
+    return tuple(found)
+
+
+def _fault(error: CheckError, *, affected: tuple[int, ...]) -> VerificationError:
+    check, entry, text = error.args
+    place = f"entry {entry}: " if entry else ""
+    more = f" ({len(affected)} releases cost more than they were charged)" if affected else ""
+    return VerificationError(f"{check}: {place}{text}{more}", check=check, entry=entry, affected=affected)
