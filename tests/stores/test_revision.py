@@ -20,7 +20,6 @@ from parco.errors import (
 )
 from parco.ledger.entries import Cap, Revise, decode
 from parco.measure import Measure
-from parco.stores import tables
 from parco.stores.records import Started
 from parco.stores.sqlite import SqliteStore
 
@@ -218,12 +217,3 @@ def test_verify_finds_a_cap_or_version_that_no_entry_made(store: SqliteStore, ha
     run_sql(store.path, harm)
     with pytest.raises(VerificationError):
         store.verify()
-
-
-def test_a_ledger_made_before_caps_could_move_goes_on(store: SqliteStore) -> None:
-    run_sql(store.path, f"DROP TABLE {tables.caps.name}")
-    assert store.accounts()[0].fixed_cap == ONE
-    store.verify()
-    store.move_cap(opening(**NEW, cap=2 * ONE), reason="why")
-    assert store.accounts()[0].fixed_cap is None
-    store.verify()

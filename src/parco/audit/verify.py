@@ -63,8 +63,9 @@ def verify(
     """For every ledger on which all checks hold, returns; else VerificationError, with `check` and `entry` as facts.
 
     heads: seen outside; the ledger has to extend them, as well as the file of heads beside it. releases: records as
-    `Release.record` makes them, which have to say what the ledger does. strict: also every signature, and what is odd
-    without being wrong (open requests, times that run backwards, releases that are not private).
+    `Release.record` makes them, which have to say what the ledger does. strict: also every signature, the database's
+    check of its pages, and what is odd without being wrong (open requests, times that run backwards, releases that are
+    not private).
     """
     shown, mark = store.shown(), store.mark()
     receipts = list(releases_of(list(releases)))
@@ -83,6 +84,8 @@ def verify(
     except (KeyError, TypeError, ValueError, AttributeError):
         raise VerificationError("a head or release given is damaged: a field is missing, or is none") from None
     store.check_kept()
+    if strict:
+        store.check_sound()
 
 
 def _feed(store: SqliteStore, ledger: _Ledger, size: int) -> None:

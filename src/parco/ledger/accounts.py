@@ -106,7 +106,7 @@ class State:
     """All that `size` entries add up to; `contracts` gives a signed contract's accounts, `keys` a key's request.
 
     `revisions` gives the text that replaced a contract's, `caps` the cap that an entry gave to an account, `strays` the
-    entry that answered for a head, by its root, and `rotations` the key that an entry brought.
+    entry that answered for a head, by its root, and `rotations` the keys before and after an entry.
     """
 
     size: int = 0
@@ -117,7 +117,7 @@ class State:
     revisions: Mapping[str, str] = field(default_factory=dict)
     caps: Mapping[tuple[int, int], int] = field(default_factory=dict)
     strays: Mapping[str, int] = field(default_factory=dict)
-    rotations: Mapping[int, str] = field(default_factory=dict)
+    rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def current(self) -> dict[str, tuple[int, ...]]:
@@ -139,7 +139,7 @@ class _Change:
     revisions: Mapping[str, str] = field(default_factory=dict)
     caps: Mapping[tuple[int, int], int] = field(default_factory=dict)
     strays: Mapping[str, int] = field(default_factory=dict)
-    rotations: Mapping[int, str] = field(default_factory=dict)
+    rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
 
 _MAPPINGS = ("accounts", "requests", "contracts", "keys", "revisions", "caps", "strays", "rotations")
@@ -251,10 +251,10 @@ def _recover(state: State, entry: Recover) -> _Change:
 
 
 def _rotate(state: State, entry: Rotate) -> _Change:
-    known = list(state.rotations.values())
+    known = [key for pair in state.rotations.values() for key in pair]
     _require(not known or entry.old == known[-1], entry, "the key it replaces is not the one that signs")
     _require(entry.new not in (entry.old, *known), entry, "its new key was used before")
-    return _Change(rotations={entry.seq: entry.new})
+    return _Change(rotations={entry.seq: (entry.old, entry.new)})
 
 
 def _current(state: State, entry: Entry, contract: str) -> tuple[int, ...]:

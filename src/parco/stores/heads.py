@@ -6,7 +6,8 @@ durable commits, and appending takes O(log n). What is signed is read back and h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row, bindparam, insert, select
@@ -18,14 +19,15 @@ from parco.ledger.heads import Head, accounts_digest
 from parco.ledger.merkle import Node
 from parco.ledger.proofs import Consistency, Inclusion
 from parco.stores import keys, tables
+from parco.stores.append import appended
 
 __all__ = [
+    "Standing",
     "at",
     "check",
     "consistency",
     "extends",
     "first_from",
-    "grow",
     "inclusion",
     "last",
     "node_of",
@@ -53,14 +55,19 @@ _BALANCES = select(*(tables.accounts.c[name] for name in Balance.__dataclass_fie
 _ADD_NODES, _ADD_HEAD = insert(tables.tree), insert(tables.heads)
 
 
-def grow(connection: Connection, seq: int, body: bytes) -> None:
-    """Adds an entry to the tree: its leaf, and the nodes which that completes."""
-    nodes = _walk(connection, lambda node: merkle.completed(seq, merkle.leaf(body), node))
-    connection.execute(_ADD_NODES, {"size": seq, "nodes": b"".join(nodes)})
+@dataclass(frozen=True)
+class Standing:
+    """The ledger as a commit finds it: its last head, None on a new one, and the nodes that its root is made of.
+
+    `nodes` gives rows of the tree by size.
+    """
+
+    head: Head | None = None
+    nodes: Mapping[int, bytes] = field(default_factory=dict)
 
 
-def check(connection: Connection) -> Head | None:
-    """The last head, None on a new ledger; VerificationError where the ledger is not what that head signed.
+def check(connection: Connection) -> Standing:
+    """The ledger as it stands, or VerificationError where it is not what its last head signed.
 
     Looks at what a broken disk, a lost journal or another program would have changed: the number of entries, the last
     of them, the root, the accounts, the head itself. `verify` looks at all the rest.
@@ -70,9 +77,11 @@ def check(connection: Connection) -> Head | None:
     rows = connection.execute(_ROWS_AFTER, {"after": max(0, size - 1)}).all()
     _require([row.seq for row in rows] == [size] * (size > 0), f"its last entry is not that of its last head, {size}")
     if head is None:
-        return None
-    _require(_as_written(rows[0]), f"entry {size} differs from the one that was signed")
-    _require(_root(connection, size) == head.root, "its tree has another root than its last head")
+        return Standing()
+    nodes, root = _walk(connection, lambda node: merkle.root(size, node))
+    leaf = merkle.leaf(rows[0].body)
+    _require((rows[0].nodes or b"")[:_HASH_BYTES] == leaf, f"entry {size} differs from the one that was signed")
+    _require(root.hex() == head.root, "its tree has another root than its last head")
     _require(_accounts(connection) == head.accounts, "its accounts differ from those at its last head")
     key = keys.current(connection)
     # Signing again is as good as verifying, since there is one signature, and takes a third of the time.
@@ -80,23 +89,32 @@ def check(connection: Connection) -> Head | None:
         key is not None and key.public == head.key and key.sign(head.statement).hex() == head.signature,
         "its last head is not signed by its key",
     )
-    return head
+    return Standing(head, nodes)
 
 
-def seal(connection: Connection, before: Head | None) -> Head | None:
-    """Signs what was appended since the head `before`, and returns the new head; None if nothing was."""
-    rows = connection.execute(_ROWS_AFTER, {"after": 0 if before is None else before.size}).all()
-    if not rows:
+def seal(
+    connection: Connection, before: Standing, *, entries: Sequence[tuple[int, bytes]] | None = None
+) -> Head | None:
+    """Puts what was appended since into the tree, and returns the head that signs it; None if nothing was.
+
+    `entries`: what was written, by default what this transaction appended. It is read back before it is signed.
+    """
+    written = appended(connection) if entries is None else list(entries)
+    if not written:
         return None
-    for row in rows:
-        _require(_as_written(row), f"entry {row.seq} was not stored as it was written")
-    key = keys.current(connection) or keys.make(connection)
-    size = rows[-1].seq
+    old = 0 if before.head is None else before.head.size
+    stored = [(row.seq, bytes(row.body)) for row in connection.execute(_ROWS_AFTER, {"after": old})]
+    _require(stored == written, f"what follows entry {old} was not stored as it was written")
+    nodes = dict(before.nodes)
+    for seq, body in written:
+        nodes[seq] = b"".join(merkle.completed(seq, merkle.leaf(body), _reader(nodes)))
+    connection.execute(_ADD_NODES, [{"size": seq, "nodes": nodes[seq]} for seq, _ in written])
+    key, size = keys.current(connection) or keys.make(connection), written[-1][0]
     head = Head(
         size=size,
-        root=_root(connection, size),
+        root=merkle.root(size, _reader(nodes)).hex(),
         accounts=_accounts(connection),
-        previous=None if before is None else before.digest,
+        previous=None if before.head is None else before.head.digest,
         key=key.public,
     )
     head = head.signed(key.sign(head.statement))
@@ -129,7 +147,10 @@ def at(connection: Connection, size: int) -> Head:
 def extends(connection: Connection, head: Head) -> bool:
     """Whether the ledger still has all that stood in it at a head, unchanged: one root to compare."""
     newest = last(connection)
-    return newest is not None and head.size <= newest.size and _root(connection, head.size) == head.root
+    if newest is None or head.size > newest.size:
+        return False
+    _, root = _walk(connection, lambda node: merkle.root(head.size, node))
+    return root.hex() == head.root
 
 
 def inclusion(connection: Connection, position: int, head: Head) -> Inclusion:
@@ -137,7 +158,7 @@ def inclusion(connection: Connection, position: int, head: Head) -> Inclusion:
     body = connection.scalar(select(_ENTRIES.body).where(_ENTRIES.seq == position))
     if body is None:
         raise VerificationError(f"entry {position} is missing", entry=position)
-    path = _walk(connection, lambda node: merkle.inclusion_path(position - 1, head.size, node))
+    _, path = _walk(connection, lambda node: merkle.inclusion_path(position - 1, head.size, node))
     proof = Inclusion(position, bytes(body), head, tuple(path))
     if not proof.holds:
         raise VerificationError(f"entry {position} is not what head {head.size} signed", entry=position)
@@ -148,7 +169,7 @@ def consistency(connection: Connection, old: Head, head: Head) -> Consistency:
     """The proof that one of this ledger's heads begins another; VerificationError if it does not."""
     if old.size > head.size:
         raise VerificationError(f"the ledger has {head.size} entries, and the head {old.size}", entry=head.size)
-    path = _walk(connection, lambda node: merkle.consistency_path(old.size, head.size, node))
+    _, path = _walk(connection, lambda node: merkle.consistency_path(old.size, head.size, node))
     proof = Consistency(old, head, tuple(path))
     if not proof.holds:
         raise VerificationError(f"the ledger does not extend the head of {old.size} entries", entry=old.size)
@@ -167,8 +188,8 @@ def node_of(connection: Connection, level: int, index: int) -> bytes | None:
     return None if nodes is None else bytes(nodes[_HASH_BYTES * level : _HASH_BYTES * (level + 1)])
 
 
-def _walk(connection: Connection, work: Callable[[Node], T]) -> T:
-    """What `work` makes of the tree's nodes: it runs once to learn which they are, and again when they are read."""
+def _walk(connection: Connection, work: Callable[[Node], T]) -> tuple[dict[int, bytes], T]:
+    """The rows of the tree that `work` needs, and what it makes of them: it runs once to learn which they are."""
     wanted: set[int] = set()
 
     def note(level: int, index: int) -> bytes:
@@ -177,27 +198,24 @@ def _walk(connection: Connection, work: Callable[[Node], T]) -> T:
 
     work(note)
     rows = connection.execute(_NODES, {"sizes": sorted(wanted)}).all() if wanted else []
-    nodes = {row.size: row.nodes for row in rows}
+    nodes = {row.size: bytes(row.nodes) for row in rows}
+    return nodes, work(_reader(nodes))
+
+
+def _reader(nodes: Mapping[int, bytes]) -> Node:
+    """Reads nodes from rows of the tree."""
 
     def read(level: int, index: int) -> bytes:
-        found = bytes(nodes.get((index + 1) << level, b"")[_HASH_BYTES * level : _HASH_BYTES * (level + 1)])
-        _require(len(found) == _HASH_BYTES, f"a node of its tree is missing, at entry {(index + 1) << level}")
+        size = (index + 1) << level
+        found = nodes.get(size, b"")[_HASH_BYTES * level : _HASH_BYTES * (level + 1)]
+        _require(len(found) == _HASH_BYTES, f"a node of its tree is missing, at entry {size}")
         return found
 
-    return work(read)
-
-
-def _root(connection: Connection, size: int) -> str:
-    return _walk(connection, lambda node: merkle.root(size, node)).hex()
+    return read
 
 
 def _accounts(connection: Connection) -> str:
     return accounts_digest(Balance(*row) for row in connection.execute(_BALANCES))
-
-
-def _as_written(row: Row[Any, Any, Any]) -> bool:
-    """Whether an entry, read back, is the one whose leaf was put into the tree."""
-    return merkle.leaf(row.body) == (row.nodes or b"")[:_HASH_BYTES]
 
 
 def _one(row: Row[Any] | None) -> Head | None:

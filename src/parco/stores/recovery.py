@@ -23,8 +23,8 @@ from parco.ledger.merkle import left_of
 from parco.ledger.proofs import Inclusion
 from parco.measure import UNITS_MAX
 from parco.stores import halts, heads, reading, tables, texts
+from parco.stores.append import append
 from parco.stores.records import Recovered, Recovery
-from parco.stores.signing import append
 
 __all__ = ["recover"]
 

@@ -27,9 +27,10 @@ from parco.errors import (
 from parco.ledger.entries import Balance, Charge, Forfeit, Reserve, Settle, Start, Void
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
 from parco.stores import reading, tables, texts
+from parco.stores.append import append
 from parco.stores.owner import Owner, current_owner, is_alive
 from parco.stores.records import FORFEITED, Pending, Request, Settled, Started, Stored
-from parco.stores.signing import accounts_of, append, secret_of
+from parco.stores.signing import accounts_of, secret_of
 
 __all__ = ["dead_requests", "decide", "forfeit", "settle", "void"]
 

@@ -15,8 +15,9 @@ from parco.errors import BudgetError, ContractError, RequestError
 from parco.ledger.entries import Cap, Capped, Opened, Revise
 from parco.measure import COST_UNIT, decimal_text
 from parco.stores import tables, texts
+from parco.stores.append import append
 from parco.stores.records import Opening, Signed
-from parco.stores.signing import accounts_of, append, check_amounts, check_terms, find_signed
+from parco.stores.signing import accounts_of, check_amounts, check_terms, find_signed
 
 __all__ = ["move_cap", "revise"]
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from parco.errors import RequestError
 from parco.ledger.entries import Rotate, rotation_statement
 from parco.stores import keys, texts
-from parco.stores.signing import append
+from parco.stores.append import append
 
 __all__ = ["rotate"]
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select
 
 from parco.errors import ContractChangedError, ContractError, NotSignedError, VerificationError
-from parco.ledger.entries import Entry, Open, Opened, encode, secret_commitment
+from parco.ledger.entries import Open, Opened, secret_commitment
 from parco.measure import UNITS_MAX
-from parco.stores import heads, reading, tables, texts
+from parco.stores import reading, tables, texts
+from parco.stores.append import append
 from parco.stores.records import Opening, Signed
 
 __all__ = [
     "accounts_of",
-    "append",
     "check_amounts",
     "check_terms",
     "contract_text",
@@ -28,16 +27,6 @@ __all__ = [
 ]
 
 _SECRET_BYTES = 32
-
-
-def append(connection: Connection, make: Callable[[int], Entry]) -> int:
-    """Stores the next entry and returns its sequence; the caller's transaction holds the write lock."""
-    last = connection.scalar(select(func.max(tables.entries.c.seq)))
-    seq = 1 if last is None else last + 1
-    body = encode(make(seq))
-    connection.execute(insert(tables.entries).values(seq=seq, body=body))
-    heads.grow(connection, seq, body)
-    return seq
 
 
 def sign(connection: Connection, opening: Opening) -> Signed:

@@ -5,53 +5,40 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
 from parco.errors import NotSignedError, StorageError, VerificationError
 from parco.ledger.accounts import State
 from parco.ledger.heads import Head
-from parco.ledger.proofs import Consistency, Inclusion
-from parco.stores import (
-    export,
-    halts,
-    heads,
-    keys,
-    marks,
-    reading,
-    recovery,
-    repeats,
-    requests,
-    revision,
-    rotation,
-    signing,
-    texts,
-    verify,
-)
+from parco.stores import marks, reading, repeats, requests, revision, signing, texts, verify
+from parco.stores.append import forget_appended
 from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, engine_for, upgrade_file
 from parco.stores.faults import not_a_ledger, translated
 from parco.stores.owner import current_owner, requests_in_hand
 from parco.stores.records import (
     AccountRow,
-    Evidence,
     HistoryRow,
     Opening,
     Pending,
-    Recovered,
-    Recovery,
     Request,
     Settled,
     Signed,
     Started,
     Stored,
 )
-from parco.stores.verify import Shown
+from parco.stores.sealing import sealed
+from parco.stores.witnessed import Witnessed
 
 __all__ = ["BUSY_SECONDS", "SqliteStore"]
 
 BUSY_SECONDS = 60.0
+
+T = TypeVar("T")
 
 
 class _WaitingError(Exception):
@@ -62,7 +49,17 @@ class _WaitingError(Exception):
         self.pending = pending
 
 
-class SqliteStore:
+@dataclass
+class _Attempt:
+    """Several requests on their way in: what each came to, and the started ones that this process has in hand."""
+
+    wanted: Sequence[Request]
+    serves: Sequence[Callable[[Settled], bool]]
+    outcomes: list[Started | Stored] = field(default_factory=list)
+    started: set[int] = field(default_factory=set)
+
+
+class SqliteStore(Witnessed):
     """For every method: what it wrote is on disk when it returns, and if it raises, nothing was written.
 
     Safe to share among threads and over a fork, since no connection outlives a method. Raises StorageError (BusyError
@@ -102,18 +99,15 @@ class SqliteStore:
 
     def sign(self, opening: Opening) -> Signed:
         """The contract as signed, now or before; ContractChangedError or ContractError if it contradicts the ledger."""
-        with self._writing(spends=True) as connection:
-            return signing.sign(connection, opening)
+        return self._write(lambda connection: signing.sign(connection, opening), spends=True)
 
     def revise(self, opening: Opening, *, reason: str) -> Signed:
         """The contract in its new version; NotSignedError or ContractError if it cannot become that."""
-        with self._writing(spends=True) as connection:
-            return revision.revise(connection, opening, reason=reason)
+        return self._write(lambda connection: revision.revise(connection, opening, reason=reason), spends=True)
 
     def move_cap(self, opening: Opening, *, reason: str) -> Signed:
         """The contract with its new cap, its accounts with the same; BudgetError if more is spent or reserved."""
-        with self._writing(spends=True) as connection:
-            return revision.move_cap(connection, opening, reason=reason)
+        return self._write(lambda connection: revision.move_cap(connection, opening, reason=reason), spends=True)
 
     def fixed_cap(self, account: int, *, before: int | None = None) -> int | None:
         """The cap as signed, in 10^-15, if the account was never raised above it (before an entry); else None."""
@@ -124,16 +118,6 @@ class SqliteStore:
         """The contract signed under this name for this data set, or NotSignedError."""
         with self._reading() as connection:
             return signing.find_signed(connection, dataset, name)
-
-    def stored(self, request: int) -> Stored:
-        """An answered request, or VerificationError if it is not settled, or its answer is lost or was changed."""
-        with self._reading() as connection:
-            return reading.stored(connection, request)
-
-    def text(self, digest: str) -> str | None:
-        """The text that an entry names by this digest, None if it was erased; VerificationError if it was changed."""
-        with self._reading() as connection:
-            return texts.read(connection, digest)
 
     def contract_text(self, contract: str) -> str:
         """The text of the contract that an entry names by this digest, or VerificationError if it was removed."""
@@ -166,35 +150,39 @@ class SqliteStore:
 
         Where one of them waits for another's answer, nothing was charged and all begin again.
         """
-        owner, in_hand = current_owner(), requests_in_hand(self.path)
+        in_hand = requests_in_hand(self.path)
         while True:
-            started: set[int] = set()
+            attempt = _Attempt(wanted, serves)
             try:
-                with self._writing(spends=True) as connection:
-                    dead: set[int] = set()
-                    for request in wanted:
-                        dead |= set(requests.dead_requests(connection, request, in_hand=in_hand))
-                    outcomes: list[Started | Stored] = []
-                    for request, serve in zip(wanted, serves, strict=True):
-                        if dead:
-                            break
-                        outcome = requests.decide(connection, request, serves=serve, owner=owner)
-                        if isinstance(outcome, Pending):
-                            raise _WaitingError(outcome)
-                        outcomes.append(outcome)
-                        # In hand before the commit: from then on, another thread may ask who holds it.
-                        started |= {outcome.request} if isinstance(outcome, Started) else set()
-                    in_hand |= started
-                    # A transaction of its own: what died stays forfeited even if this request is then refused.
-                    for number in sorted(dead):
-                        requests.forfeit(connection, number)
+                decided = self._write(partial(self._decide, attempt), spends=True)
             except _WaitingError as waiting:
                 return waiting.pending
             except BaseException:
-                in_hand -= started
+                in_hand -= attempt.started
                 raise
-            if not dead:
-                return outcomes
+            if decided:
+                return attempt.outcomes
+
+    def _decide(self, attempt: _Attempt, connection: Connection) -> bool:
+        """False where dead requests were forfeited instead: a transaction of its own, so that they stay forfeited even
+        if this request is then refused.
+        """
+        owner, in_hand, dead = current_owner(), requests_in_hand(self.path), set[int]()
+        for request in attempt.wanted:
+            dead |= set(requests.dead_requests(connection, request, in_hand=in_hand))
+        for number in sorted(dead):
+            requests.forfeit(connection, number)
+        if dead:
+            return False
+        for request, serve in zip(attempt.wanted, attempt.serves, strict=True):
+            outcome = requests.decide(connection, request, serves=serve, owner=owner)
+            if isinstance(outcome, Pending):
+                raise _WaitingError(outcome)
+            attempt.outcomes.append(outcome)
+            attempt.started |= {outcome.request} if isinstance(outcome, Started) else set()
+        # In hand before the commit: from then on, another thread may ask who holds it.
+        in_hand |= attempt.started
+        return True
 
     def abandon(self, request: int) -> None:
         """Lets go of a started request that this process will not end: whoever comes next forfeits it."""
@@ -202,8 +190,7 @@ class SqliteStore:
 
     def settle(self, request: int, *, answer: bytes) -> Stored:
         """Stores the answer (UTF-8) and charges it; ForfeitedError if the request was forfeited meanwhile."""
-        with self._writing() as connection:
-            stored = requests.settle(connection, request, answer=answer)
+        stored = self._write(lambda connection: requests.settle(connection, request, answer=answer))
         self.abandon(request)
         return stored
 
@@ -211,116 +198,45 @@ class SqliteStore:
         """The same for several requests, in one commit."""
         if len(answers) == 1:
             return [self.settle(request, answer=answer) for request, answer in answers.items()]
-        with self._writing() as connection:
-            stored = [requests.settle(connection, request, answer=answer) for request, answer in answers.items()]
+
+        def work(connection: Connection) -> list[Stored]:
+            return [requests.settle(connection, request, answer=answer) for request, answer in answers.items()]
+
+        stored = self._write(work)
         for request in answers:
             self.abandon(request)
         return stored
 
     def forfeit(self, request: int) -> None:
         """Spends the reservation of a started request that will have no answer; ForfeitedError if that was done."""
-        with self._writing() as connection:
-            requests.forfeit(connection, request)
+        self._write(lambda connection: requests.forfeit(connection, request))
         self.abandon(request)
 
     def forfeit_all(self, numbers: Sequence[int]) -> None:
         """The same for several requests, in one commit."""
-        with self._writing() as connection:
+
+        def work(connection: Connection) -> None:
             for number in numbers:
                 requests.forfeit(connection, number)
+
+        self._write(work)
         for number in numbers:
             self.abandon(number)
 
     def void(self, request: int) -> None:
         """Gives back the reservation of a request that never started; InternalError for any other."""
-        with self._writing() as connection:
-            requests.void(connection, request)
+        self._write(lambda connection: requests.void(connection, request))
 
     def recover(self) -> list[int]:
         """Forfeits every started request whose owner is gone, and returns them."""
-        with self._writing() as connection:
+
+        def work(connection: Connection) -> list[int]:
             dead = requests.dead_requests(connection, in_hand=requests_in_hand(self.path))
             for number in dead:
                 requests.forfeit(connection, number)
-        return dead
+            return dead
 
-    def head(self) -> Head:
-        """The last head; NotSignedError on a ledger on which nothing was signed."""
-        with self._reading() as connection:
-            head = heads.last(connection)
-        if head is None:
-            raise NotSignedError("nothing was ever signed on this ledger: run `parco sign`")
-        return head
-
-    def prove(self, position: int) -> Inclusion:
-        """The proof that an entry is under the last head; VerificationError if it is missing or was changed."""
-        head = self.head()
-        with self._reading() as connection:
-            return heads.inclusion(connection, position, head)
-
-    def prove_from(self, size: int) -> Consistency:
-        """The proof that the last head extends the one that was signed at `size`, or VerificationError."""
-        head = self.head()
-        with self._reading() as connection:
-            return heads.consistency(connection, heads.at(connection, size), head)
-
-    def evidence(self, request: int, position: int) -> Evidence:
-        """What shows outside the ledger that a request was settled by the entry at `position`."""
-        with self._reading() as connection:
-            return reading.evidence(connection, request, position)
-
-    def witness(self, seen: Sequence[Head]) -> list[Head]:
-        """The heads among `seen` that this ledger signed, does not extend and has not answered for: they halt it.
-
-        VerificationError for a head that is not signed, or not by this ledger; then nothing changed.
-        """
-        with self._writing() as connection:
-            return [head for head in seen if not halts.note(connection, head)]
-
-    def strays(self, seen: Sequence[Head]) -> list[Head]:
-        """The same heads, changing nothing."""
-        with self._reading() as connection:
-            return [head for head in seen if halts.is_stray(connection, halts.own(connection, head))]
-
-    def recharge(self, known: Recovery) -> Recovered:
-        """Charges what a lost past had cost, by its receipts, and lets a halted ledger go on.
-
-        Raises RequestError if nothing is lost or it is not known what it cost, VerificationError for false evidence.
-        """
-        mark = tuple(head for head in marks.read(self.path) if keys.verified(head))
-        with self._writing() as connection:
-            return recovery.recover(connection, replace(known, files=(*known.files, mark)))
-
-    def rotate(self, *, actor: str, reason: str) -> int:
-        """Another key signs from here on; returns the sequence of the entry that both keys signed."""
-        with self._writing(spends=True) as connection:
-            return rotation.rotate(connection, actor=actor, reason=reason)
-
-    def export(self, *, until: int | None = None) -> Iterator[bytes]:
-        """The ledger as lines, without their ends, up to entry `until`, or to the last one now."""
-        return export.lines(self._reading, self.shown().size if until is None else until)
-
-    def tree(self, until: int) -> Iterator[tuple[int, bytes]]:
-        """The rows of the tree up to entry `until`: a size, and the nodes that its last leaf completes."""
-        for start in range(0, until, export.BATCH):
-            with self._reading() as connection:
-                batch = heads.rows(connection, start, min(start + export.BATCH, until))
-            yield from batch
-
-    def mark(self) -> Head | None:
-        """The last head that the file beside the ledger knows, None if it is missing or cannot be read."""
-        mark = marks.last(self.path)
-        return mark if mark is not None and keys.verified(mark) else None
-
-    def check_kept(self) -> None:
-        """VerificationError unless texts, secrets and signing key are those that entries and heads name."""
-        with self._reading() as connection:
-            verify.check_kept(connection)
-
-    def shown(self) -> Shown:
-        """What the tables show of the entries, as of now."""
-        with self._reading() as connection:
-            return verify.shown(connection)
+        return self._write(work)
 
     @classmethod
     def upgrade(cls, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> int:
@@ -359,8 +275,7 @@ class SqliteStore:
 
     def erase(self, kind: str, text: str) -> bool:
         """Erases a text for good (see `texts.ERASABLE`), every entry standing; returns whether it was there."""
-        with self._writing() as connection:
-            return texts.erase(connection, kind, text)
+        return self._write(lambda connection: texts.erase(connection, kind, text))
 
     def repeated(self, request: int) -> None:
         """Counts one repeat beside the ledger, as well as the machine allows."""
@@ -373,26 +288,21 @@ class SqliteStore:
     def _reading(self) -> AbstractContextManager[Connection]:
         return self._transaction(BEGIN_READ)
 
-    @contextmanager
-    def _writing(self, *, spends: bool = False) -> Iterator[Connection]:
-        """A transaction that may append: from the last head, once it is found to hold, to the next one.
-
-        `spends`: something begins here, which a ledger that has lost some of its past refuses.
-        """
-        with self._transaction(BEGIN_WRITE) as connection:
-            before, mark = heads.check(connection), marks.last(self.path)
-            fault = halts.trusted(connection, before, mark)
-            if spends:
-                halts.check(connection)
-                if fault is not None:
-                    raise fault
-            yield connection
-            head = heads.seal(connection, before)
-            if fault is not None and halts.trusted(connection, head, mark) is not None:
-                # What the mark knows and this ledger has lost must not be covered by a later line.
-                head = None
+    def _write(self, work: Callable[[Connection], T], *, spends: bool = False) -> T:
+        with self._writing() as connection:
+            result, head = sealed(connection, work, mark=marks.last(self.path), spends=spends)
         if head is not None:
             marks.record(self.path, head)
+        return result
+
+    def _last_mark(self) -> Head | None:
+        return marks.last(self.path)
+
+    def _marks(self) -> list[Head]:
+        return marks.read(self.path)
+
+    def _writing(self) -> AbstractContextManager[Connection]:
+        return self._transaction(BEGIN_WRITE)
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
@@ -401,6 +311,7 @@ class SqliteStore:
             self._engine.connect().execution_options(begin=begin) as connection,
             connection.begin(),
         ):
+            forget_appended(connection)
             yield connection
 
 

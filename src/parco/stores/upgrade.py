@@ -66,10 +66,9 @@ def _to_2(connection: Connection) -> None:
 def _to_3(connection: Connection) -> None:
     """The Merkle tree, and the first head, which signs all that is there: so it is checked before."""
     _execute(connection, _HEADS)
+    entries = list(enumerate(reading.bodies(connection), start=1))
+    heads.seal(connection, heads.Standing(), entries=entries)
     verify.verify(connection)
-    for seq, body in enumerate(reading.bodies(connection), start=1):
-        heads.grow(connection, seq, body)
-    heads.seal(connection, None)
 
 
 _STEPS = {2: _to_2, 3: _to_3}

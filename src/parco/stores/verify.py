@@ -13,7 +13,7 @@ from parco.ledger.entries import Balance
 from parco.stores import keys, reading, tables, texts
 from parco.stores.signing import secret_of
 
-__all__ = ["Shown", "check_kept", "shown", "verify"]
+__all__ = ["Shown", "check_kept", "check_sound", "shown", "verify"]
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,14 @@ def check_kept(connection: Connection) -> None:
     for account in connection.scalars(select(tables.accounts.c.account)).all():
         secret_of(connection, account)
     keys.current(connection)
+
+
+def check_sound(connection: Connection) -> None:
+    """Raises VerificationError unless the database itself finds its pages, indexes and references in order."""
+    if connection.dialect.name == "sqlite":
+        found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+        _require(found == ["ok"], "the pages or indexes")
+        _require(not connection.exec_driver_sql("PRAGMA foreign_key_check").all(), "the texts or other references")
 
 
 def _added_up(state: State) -> Shown:
