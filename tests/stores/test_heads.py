@@ -151,7 +151,7 @@ def test_what_was_stored_otherwise_than_written_is_not_signed(store: SqliteStore
         " UPDATE entries SET body = CAST(replace(NEW.body, '\"fresh\":0', '\"fresh\":1') AS BLOB) WHERE seq = NEW.seq;"
         " END",
     )
-    with pytest.raises(VerificationError, match="entry 8 was not stored as it was written"):
+    with pytest.raises(VerificationError, match="what follows entry 7 was not stored as it was written"):
         store.begin(ask(store, question="three"), serves=anything)
     assert len(list(store.entries())) == 7
 
