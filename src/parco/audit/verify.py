@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
 from typing import Any
 
 from parco.audit import offline
 from parco.audit.offline import CheckError
-from parco.audit.releases import check_release, releases_of
+from parco.audit.releases import check_release, proofs_of, releases_of
 from parco.errors import VerificationError
 from parco.ledger.entries import Balance
 from parco.ledger.heads import Head
+from parco.measure import Measure
 from parco.stores.keys import signature_holds
 from parco.stores.sqlite import SqliteStore
 from parco.stores.verify import Shown
@@ -26,9 +29,26 @@ __all__ = ["verify"]
 
 
 class _Ledger(offline.Ledger):
-    """The checks of an exported ledger, with the signatures checked by a faster library."""
+    """The checks of an exported ledger, with a faster library's Ed25519, and what else the tables repeat."""
 
     verify = staticmethod(signature_holds)
+
+    def __init__(self, outside: Sequence[Mapping[str, Any]] = ()) -> None:
+        super().__init__(outside)
+        self.named = dict[int, tuple[str, str]]()  # key and question of a request
+        self.names = dict[str, tuple[int, str]]()  # entry and name of a contract
+
+    def _open(self, found: re.Match[str]) -> None:
+        super()._open(found)
+        self.names[found["contract"]] = (self.size + 1, found["name"])
+
+    def _revise(self, found: re.Match[str]) -> None:
+        super()._revise(found)
+        self.names[found["contract"]] = (self.size + 1, self.names[found["revised"]][1])
+
+    def _reserve(self, found: re.Match[str]) -> None:
+        super()._reserve(found)
+        self.named[self.size + 1] = (found["key"], found["question"])
 
 
 class _StrictLedger(_Ledger):
@@ -69,9 +89,8 @@ def verify(
     """
     shown, mark = store.shown(), store.mark()
     receipts = list(releases_of(list(releases)))
-    outside = [head.record() for head in (*heads, *([mark] if mark else ()))]
-    outside += [receipt["evidence"]["proof"]["head"] for receipt, _ in receipts]
-    ledger = (_StrictLedger if strict else _Ledger)(outside)
+    seen = [*heads, *([mark] if mark else []), *(proof.head for one in releases for proof in proofs_of(one))]
+    ledger = (_StrictLedger if strict else _Ledger)([head.record() for head in seen])
     try:
         _feed(store, ledger, shown.size)
         if shown.size:
@@ -81,11 +100,11 @@ def verify(
             check_release(store, ledger, receipt, rows)
     except CheckError as error:
         raise _fault(error, affected=_underpriced(store) if error.args[0] == "priced" else ()) from None
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise VerificationError("a head or release given is damaged: a field is missing, or is none") from None
-    store.check_kept()
+    with _named("kept"):
+        store.check_kept()
     if strict:
-        store.check_sound()
+        with _named("strict"):
+            store.check_sound()
 
 
 def _feed(store: SqliteStore, ledger: _Ledger, size: int) -> None:
@@ -100,23 +119,44 @@ def _feed(store: SqliteStore, ledger: _Ledger, size: int) -> None:
 
 def _check_tables(shown: Shown, ledger: _Ledger) -> None:
     """The tables that could be rebuilt from the entries, against what the entries add up to."""
-    in_force = {contract: accounts[0] for contract, accounts in ledger.contracts.items()}
     added_up = Shown(
         size=ledger.size,
         answers=sum(settled is not None for _, settled, *_ in ledger.requests.values()),
         nodes=ledger.size,
         accounts=tuple(Balance(*account) for account in ledger.accounts.values()),
+        terms={number: _terms(facts) for number, facts in ledger.terms.items()},
         caps=ledger.caps,
         requests={
-            number: (state, settled, private == "1")
+            number: (state, settled, private == "1", *ledger.named[number])
             for number, (state, settled, _, _, private, *_) in ledger.requests.items()
         },
-        contracts=in_force,
+        contracts={
+            contract: (ledger.names[contract][0], str(ledger.terms[own[0]][0]), ledger.names[contract][1], own[0])
+            for contract, own in ledger.contracts.items()
+        },
         strays=ledger.strays,
     )
-    shown.check(added_up)
-    for size in shown.halted:
+    with _named("tables"):
+        shown.check(added_up)
+    if shown.keys != {key for _, key in ledger.keys}:
+        raise CheckError("tables", 0, "the keys of this ledger are not those that signed its heads")
+    for size in shown.unanswered:
         raise CheckError("witnessed", size, "a head seen outside is not extended, and was not answered for")
+
+
+@contextmanager
+def _named(check: str) -> Iterator[None]:
+    """Gives the store's own findings the name of a check."""
+    try:
+        yield
+    except VerificationError as error:
+        raise VerificationError(f"{check}: {error}", check=check, **{"entry": 0, **error.facts}) from None
+
+
+def _terms(facts: Sequence[str | None]) -> tuple[str, str, str, str]:
+    dataset, measure, order, _, terms, label = facts
+    exact = None if order is None else Fraction(*json.loads(order))
+    return str(dataset), str(label), str(terms), str(Measure(str(measure), exact))
 
 
 def _underpriced(store: SqliteStore) -> tuple[int, ...]:

@@ -106,7 +106,8 @@ class State:
     """All that `size` entries add up to; `contracts` gives a signed contract's accounts, `keys` a key's request.
 
     `revisions` gives the text that replaced a contract's, `caps` the cap that an entry gave to an account, `strays` the
-    entry that answered for a head, by its root, and `rotations` the keys before and after an entry.
+    entry that answered for a head, by its root, `rotations` the keys before and after an entry, and `names` the entry
+    of a contract and the digest of its name.
     """
 
     size: int = 0
@@ -118,6 +119,7 @@ class State:
     caps: Mapping[tuple[int, int], int] = field(default_factory=dict)
     strays: Mapping[str, int] = field(default_factory=dict)
     rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    names: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
     @property
     def current(self) -> dict[str, tuple[int, ...]]:
@@ -140,9 +142,10 @@ class _Change:
     caps: Mapping[tuple[int, int], int] = field(default_factory=dict)
     strays: Mapping[str, int] = field(default_factory=dict)
     rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    names: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
 
-_MAPPINGS = ("accounts", "requests", "contracts", "keys", "revisions", "caps", "strays", "rotations")
+_MAPPINGS = ("accounts", "requests", "contracts", "keys", "revisions", "caps", "strays", "rotations", "names")
 
 
 def apply(state: State, entry: Entry) -> State:
@@ -195,7 +198,8 @@ def _open(state: State, entry: Open) -> _Change:
     }
     old = {number: account for number, account in state.accounts.items() if account.dataset == entry.dataset}
     _check_opened(state, entry, old=old, new=new)
-    return _Change(accounts=old or new, contracts={entry.contract: tuple(new)})
+    names = {entry.contract: (entry.seq, entry.name)}
+    return _Change(accounts=old or new, contracts={entry.contract: tuple(new)}, names=names)
 
 
 def _check_opened(state: State, entry: Open, *, old: dict[int, Account], new: dict[int, Account]) -> None:
@@ -218,7 +222,9 @@ def _revise(state: State, entry: Revise) -> _Change:
     accounts = [state.accounts[number] for number in own]
     same = entry.accounts == tuple(Opened(one.account, one.label, one.cap, one.delta_cap) for one in accounts)
     _require(same and all(one.terms == entry.terms for one in accounts), entry, "its accounts, caps or terms differ")
-    return _Change(contracts={entry.contract: own}, revisions={entry.revised: entry.contract})
+    _, name = state.names[entry.revised]
+    names = {entry.contract: (entry.seq, name)}
+    return _Change(contracts={entry.contract: own}, revisions={entry.revised: entry.contract}, names=names)
 
 
 def _cap(state: State, entry: Cap) -> _Change:

@@ -7,10 +7,11 @@ its head. No text is among them (texts name people), no secret and no private ke
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, select
 
 from parco.ledger.entries import FORMAT
 from parco.stores import tables
@@ -18,6 +19,7 @@ from parco.stores import tables
 __all__ = ["BATCH", "lines"]
 
 BATCH = 5_000
+_FETCH = 100
 
 
 def lines(reading: Callable[[], AbstractContextManager[Connection]], until: int) -> Iterator[bytes]:
@@ -33,24 +35,29 @@ def lines(reading: Callable[[], AbstractContextManager[Connection]], until: int)
 
 def _batch(connection: Connection, start: int, end: int) -> Iterator[bytes]:
     """The lines of the entries behind `start`, up to `end`."""
-    entries, heads, requests = tables.entries.c, tables.heads.c, tables.requests.c
+    entries, heads, requests, answers = tables.entries.c, tables.heads.c, tables.requests.c, tables.answers.c
     bodies = select(entries.seq, entries.body).where(entries.seq > start, entries.seq <= end).order_by(entries.seq)
-    signed = select(heads.size, heads.root, heads.accounts, heads.previous, heads.key, heads.signature).where(
-        heads.size > start, heads.size <= end
+    signed = select(heads.size, heads.root, heads.accounts, heads.previous, heads.key, heads.signature)
+    answered = select(requests.settled, answers.request, answers.salt, answers.body).select_from(
+        tables.answers.join(tables.requests)
     )
-    answered = (
-        select(requests.settled, tables.answers.c.request, tables.answers.c.salt, tables.answers.c.body)
-        .select_from(tables.answers.join(tables.requests))
-        .where(requests.settled > start, requests.settled <= end)
-    )
-    behind: dict[int, list[bytes]] = {}
-    for settled, *answer in connection.execute(answered).all():
-        behind.setdefault(settled, []).append(_answer(*answer))
-    for head in connection.execute(signed).all():
-        behind.setdefault(head.size, []).append(_head(*head))
-    for seq, body in connection.execute(bodies).all():
+    signed = signed.where(heads.size > start, heads.size <= end).order_by(heads.size)
+    answered = answered.where(requests.settled > start, requests.settled <= end).order_by(requests.settled)
+    behind, above = _rows(connection, answered), _rows(connection, signed)
+    answer, head = next(behind, None), next(above, None)
+    for seq, body in _rows(connection, bodies):
         yield bytes(body)
-        yield from behind.get(seq, ())
+        while answer is not None and answer[0] <= seq:
+            yield _answer(*answer[1:])
+            answer = next(behind, None)
+        while head is not None and head[0] <= seq:
+            yield _head(*head)
+            head = next(above, None)
+
+
+def _rows(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Any]]:
+    # A few at a time: thousands of rows alive at once would keep the garbage collector busy.
+    return iter(connection.execute(query.execution_options(yield_per=_FETCH)))
 
 
 # Written out by hand, since a large ledger has many: the canonical form, if the fields are what they should be.

@@ -179,7 +179,7 @@ def consistency(connection: Connection, old: Head, head: Head) -> Consistency:
 def rows(connection: Connection, start: int, end: int) -> list[tuple[int, bytes]]:
     """The rows of the tree behind `start`, up to `end`: a size, and the nodes that its last leaf completes."""
     query = select(tables.tree).where(_TREE.size > start, _TREE.size <= end).order_by(_TREE.size)
-    return [(size, bytes(nodes)) for size, nodes in connection.execute(query).all()]
+    return [(size, bytes(nodes)) for size, nodes in connection.execute(query.execution_options(yield_per=100))]
 
 
 def node_of(connection: Connection, level: int, index: int) -> bytes | None:

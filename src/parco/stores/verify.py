@@ -10,6 +10,7 @@ from sqlalchemy import Connection, func, select
 from parco.errors import VerificationError
 from parco.ledger.accounts import State, replay
 from parco.ledger.entries import Balance
+from parco.measure import Measure
 from parco.stores import keys, reading, tables, texts
 from parco.stores.signing import secret_of
 
@@ -20,20 +21,23 @@ __all__ = ["Shown", "check_kept", "check_sound", "shown", "verify"]
 class Shown:
     """What the tables show of the first `size` entries: everything that could be rebuilt from them.
 
-    `answers` and `nodes` count them. `requests` gives state, settle entry and privacy by request, `contracts` the first
-    account of each contract in force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a
-    head, by its root. `halted` gives the sizes of heads seen outside that nothing has answered for; no entry says so.
+    `answers` and `nodes` count them. `terms` gives an account's data set, label, terms and measure, `requests` state,
+    settle entry, privacy, key and question, `contracts` the entry, data set, name and first account of each contract in
+    force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a head, by its root. Not
+    compared by `check`: the public `keys`, and the sizes of heads that nothing has answered for, which no entry knows.
     """
 
     size: int
     answers: int
     nodes: int
     accounts: tuple[Balance, ...]
+    terms: Mapping[int, tuple[str, str, str, str]]
     caps: Mapping[tuple[int, int], int]
-    requests: Mapping[int, tuple[str, int | None, bool]]
-    contracts: Mapping[str, int]
+    requests: Mapping[int, tuple[str, int | None, bool, str, str]]
+    contracts: Mapping[str, tuple[int, str, str, int]]
     strays: Mapping[str, int]
-    halted: tuple[int, ...] = ()
+    keys: frozenset[str] = frozenset()
+    unanswered: tuple[int, ...] = ()
 
     def check(self, added_up: Shown) -> None:
         """Raises VerificationError naming the first table that differs from what the entries add up to."""
@@ -46,6 +50,7 @@ _WORDS = {
     "answers": "the answers",
     "nodes": "the nodes of the tree",
     "accounts": "the accounts",
+    "terms": "the terms of accounts",
     "caps": "the list of caps",
     "requests": "the requests",
     "contracts": "the list of signed contracts",
@@ -66,22 +71,29 @@ def verify(connection: Connection) -> State:
 
 def shown(connection: Connection) -> Shown:
     """Reads the tables; nothing is checked."""
-    columns = [tables.accounts.c[name] for name in Balance.__dataclass_fields__]
-    accounts = connection.execute(select(*columns).order_by(tables.accounts.c.account))
-    requests = tables.requests.c
-    made = connection.execute(select(requests.request, requests.state, requests.settled, requests.private))
-    signed = connection.execute(select(tables.contracts.c.contract, tables.contracts.c.account))
-    strays = connection.execute(select(tables.strays).order_by(tables.strays.c.size)).all()
+    accounts, requests, contracts, strays = (
+        table.c for table in (tables.accounts, tables.requests, tables.contracts, tables.strays)
+    )
+    balances = select(*(accounts[name] for name in Balance.__dataclass_fields__)).order_by(accounts.account)
+    terms = select(accounts.account, accounts.dataset, accounts.label, accounts.terms, accounts.measure)
+    made = select(requests.request, requests.state, requests.settled, requests.private, requests.key, requests.question)
+    signed = select(contracts.contract, contracts.opened, contracts.dataset, contracts.name, contracts.account)
+    lost = connection.execute(select(strays.root, strays.size, strays.recovered).order_by(strays.size)).all()
     return Shown(
         size=connection.scalar(select(func.max(tables.entries.c.seq))) or 0,
         answers=connection.scalar(select(func.count()).select_from(tables.answers)) or 0,
         nodes=connection.scalar(select(func.max(tables.tree.c.size))) or 0,
-        accounts=tuple(Balance(*row) for row in accounts),
+        accounts=tuple(Balance(*row) for row in connection.execute(balances)),
+        terms={number: tuple(fixed) for number, *fixed in connection.execute(terms)},
         caps={(row.seq, row.account): row.cap for row in connection.execute(select(tables.caps))},
-        requests={number: (state, settled, bool(private)) for number, state, settled, private in made.all()},
-        contracts={row.contract: row.account for row in signed},
-        strays={row.root: row.recovered for row in strays if row.recovered is not None},
-        halted=tuple(row.size for row in strays if row.recovered is None),
+        requests={
+            number: (state, settled, bool(private), key, question)
+            for number, state, settled, private, key, question in connection.execute(made).all()
+        },
+        contracts={contract: tuple(facts) for contract, *facts in connection.execute(signed)},
+        strays={root: entry for root, _, entry in lost if entry is not None},
+        keys=frozenset(connection.scalars(select(tables.keys.c.key))),
+        unanswered=tuple(size for _, size, entry in lost if entry is None),
     )
 
 
@@ -95,6 +107,7 @@ def check_kept(connection: Connection) -> None:
 
 def check_sound(connection: Connection) -> None:
     """Raises VerificationError unless the database itself finds its pages, indexes and references in order."""
+    texts.check_lookups(connection)
     if connection.dialect.name == "sqlite":
         found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
         _require(found == ["ok"], "the pages or indexes")
@@ -102,14 +115,25 @@ def check_sound(connection: Connection) -> None:
 
 
 def _added_up(state: State) -> Shown:
+    accounts = state.accounts
     return Shown(
         size=state.size,
         nodes=state.size,
         answers=sum(one.state == "settled" for one in state.requests.values()),
-        accounts=tuple(account.balance for account in state.accounts.values()),
+        accounts=tuple(account.balance for account in accounts.values()),
+        terms={
+            number: (one.dataset, one.label, one.terms, str(Measure(one.measure, one.order)))
+            for number, one in accounts.items()
+        },
         caps=dict(state.caps),
-        requests={number: (one.state, one.settled, one.reserve.private) for number, one in state.requests.items()},
-        contracts={contract: accounts[0] for contract, accounts in state.current.items()},
+        requests={
+            number: (one.state, one.settled, one.reserve.private, one.reserve.key, one.reserve.question)
+            for number, one in state.requests.items()
+        },
+        contracts={
+            contract: (state.names[contract][0], accounts[own[0]].dataset, state.names[contract][1], own[0])
+            for contract, own in state.current.items()
+        },
         strays=dict(state.strays),
     )
 
