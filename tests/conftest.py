@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from tests.postgres import Server
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a host keeps of ledgers in databases is kept in a folder of the tests' own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """A server of the tests' own; what needs it is left out, and says so, where there is none to start."""

@@ -107,6 +107,7 @@ class Server:
         if not self._free:
             name = f"ledger_{next(self._numbers)}"
             self.run_sql("postgres", f"CREATE DATABASE {name} TEMPLATE template")
+            self.run_sql(name, "UPDATE ledger SET identity = gen_random_uuid()")
             return name
         name = self._free.pop()
         self.empty(name)
@@ -122,7 +123,7 @@ class Server:
             tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'parco'").fetchall()
             clear = [f"DELETE FROM parco.{name}" for (name,) in tables if name not in ("ledger", "writing")]
             statements = ["BEGIN", "SET LOCAL session_replication_role = replica", *clear]
-            statements += ["UPDATE parco.ledger SET identity = gen_random_uuid(), format = 1", "COMMIT"]
+            statements += ["UPDATE parco.ledger SET identity = gen_random_uuid()", "COMMIT"]
             connection.execute("; ".join(statements))
 
     def free(self, database: str) -> None:

@@ -18,6 +18,7 @@ PUBLIC = [
     "Cost",
     "DataError",
     "ForfeitedError",
+    "HaltedError",
     "InternalError",
     "KeyReuseError",
     "LedgerFormatError",

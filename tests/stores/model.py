@@ -109,7 +109,7 @@ class Model:
         """The owner of a started request is gone, or the lease of a reserved one over: whoever comes next ends it."""
         self.requests[number].is_held = False
 
-    def recover(self) -> list[int]:
+    def tidy(self) -> list[int]:
         """Ends all that nobody holds."""
         numbers = [number for number, request in enumerate(self.requests) if self._is_over(request)]
         for number in numbers:

@@ -1,20 +1,23 @@
 """One life for each method that writes: how a ledger is prepared for it, and the act itself.
 
-`ACTS` has every name of `store.DURABLE`, which a test checks: a new durable method is a new row here, and then meets
+`ACTS` has every name of `durable.DURABLE`, which a test checks: a new durable method is a new row here, and then meets
 every fault of every store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from parco.stores.records import Reserved
+from parco.ledger.heads import Head
+from parco.stores import keys
+from parco.stores.records import Recovery, Reserved
 from parco.stores.store import Store
 
-from .build import ONE, anything, ask, opening, started
+from .build import ONE, TENTH, anything, ask, opening, started
 
-__all__ = ["ACTS", "Act", "reserved"]
+__all__ = ["ACTS", "Act", "lost", "reserved"]
 
 Act = Callable[[], Any]
 
@@ -67,10 +70,33 @@ def _void(store: Store) -> Act:
     return lambda: store.void(number)
 
 
-def _recover(store: Store) -> Act:
+def _tidy(store: Store) -> Act:
     for question in ("a", "b"):
         store.abandon(started(store, question=question))
-    return store.recover
+    return store.tidy
+
+
+def lost(store: Store) -> Head:
+    """A head of a past that the ledger lost: signed by its own key, and not extended."""
+    with store._reading() as connection:
+        key = keys.current(connection)
+    assert key is not None
+    head = replace(store.head(), root="0" * 64)
+    return head.signed(key.sign(head.statement))
+
+
+def _witness(store: Store) -> Act:
+    head = lost(store)
+    return lambda: store.witness([head])
+
+
+def _recover(store: Store) -> Act:
+    store.witness([lost(store)])
+    return lambda: store.recover(Recovery(actor="steward", reason="why", unshown=TENTH))
+
+
+def _rotate(store: Store) -> Act:
+    return lambda: store.rotate(actor="steward", reason="why")
 
 
 def _erase(store: Store) -> Act:
@@ -88,6 +114,9 @@ ACTS: dict[str, Callable[[Store], Act]] = {
     "settle_all": _settle_all,
     "forfeit_all": _forfeit_all,
     "void": _void,
+    "tidy": _tidy,
+    "witness": _witness,
     "recover": _recover,
+    "rotate": _rotate,
     "erase": _erase,
 }

@@ -60,13 +60,13 @@ def test_another_kind_of_file_is_refused_and_left_alone(tmp_path: Path, make: ob
     assert (path.read_bytes() if path.is_file() else b"") == before
 
 
-def test_a_newer_format_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
     signed_file(path)
     run_sql(path, "PRAGMA user_version = 7")
-    with pytest.raises(LedgerFormatError, match=r"format 7, .*reads up to format 1: upgrade") as caught:
+    with pytest.raises(LedgerFormatError, match=r"version 7 .*reads up to version 4: upgrade") as caught:
         SqliteStore.open(path)
-    assert caught.value.facts == {"found": 7, "supported": 1}
+    assert caught.value.facts == {"found": 7, "supported": 4}
     run_sql(path, "PRAGMA user_version = 0")
     with pytest.raises(LedgerFormatError, match="damaged"):
         SqliteStore.open(path)
@@ -92,7 +92,7 @@ def test_settings_are_as_they_should_be(tmp_path: Path) -> None:
     tables = run_sql(
         path, "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite%'"
     )
-    assert len(tables) == 10
+    assert len(tables) == 14
     assert all(strict for _, strict in tables)
 
 

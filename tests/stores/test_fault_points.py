@@ -20,8 +20,9 @@ from sqlalchemy import Engine, event
 from parco.errors import ParcoError, StorageError
 from parco.stores import journal
 from parco.stores.address import is_url
-from parco.stores.sqlite import SqliteStore, halt_path
-from parco.stores.store import DURABLE, Store
+from parco.stores.durable import DURABLE
+from parco.stores.sqlite import SqliteStore, failed_sync_path
+from parco.stores.store import Store
 
 from .build import Address, signed_file, signed_store
 from .disk import Disk, images, watched
@@ -47,7 +48,7 @@ class Watch:
 
     def __init__(self, store: Store) -> None:
         self.before = list(store.entries())
-        self.texts = self._texts(store)
+        self.beside = self._beside(store)
 
     def is_done(self, store: Store, *, added: int) -> bool:
         """True if the act was done as a whole, False if nothing of it was; fails for anything between."""
@@ -57,17 +58,19 @@ class Watch:
         assert len(entries) - len(self.before) in (0, added), "the act was done by half"
         if added:
             done = len(entries) > len(self.before)
-            assert done or self._texts(store) == self.texts, "texts of an act that was not done"
+            assert done or self._beside(store) == self.beside, "texts or heads of an act that was not done"
             return done
-        return self._texts(store) != self.texts
+        return self._beside(store) != self.beside
 
     @staticmethod
-    def _texts(store: Store) -> list[str | None]:
-        return [part for row in store.history() for part in (row.actor, row.question, row.reason)]
+    def _beside(store: Store) -> list[object]:
+        """Texts, and heads that nothing has answered for: what an act may change without an entry."""
+        texts = [part for row in store.history() for part in (row.actor, row.question, row.reason)]
+        return [*texts, store.shown().unanswered]
 
 
-def unrecovered(address: Address) -> Store:
-    """The ledger as the fault left it: opened without the recovery that would end what the dead had begun."""
+def untidied(address: Address) -> Store:
+    """The ledger as the fault left it: opened without the tidying that would end what the dead had begun."""
     if is_url(address):
         from parco.stores.postgres import PostgresStore
 
@@ -83,13 +86,13 @@ def test_killed_before_each_statement(address: Address, act: str) -> None:
     for statement in range(1, STATEMENTS_MAX):
         if not killed_at(statement, work):
             break
-        with closing(unrecovered(address)) as left:
+        with closing(untidied(address)) as left:
             # Everything up to the commit is undone, and the commit is the last of the points.
             added = len(list(left.entries())) - len(watch.before)
             assert added == 0
             assert not watch.is_done(left, added=added), f"{act} killed at statement {statement}"
     assert 2 <= statement < STATEMENTS_MAX - 1, "the act ended too soon to have done anything, or never"
-    left = unrecovered(address)
+    left = untidied(address)
     added = len(list(left.entries())) - len(watch.before)
     assert watch.is_done(left, added=added)
 
@@ -255,7 +258,7 @@ _BROKEN = {
 @acts
 @pytest.mark.parametrize("faults", [_FULL, _BROKEN], ids=["disk-full", "io-error"])
 def test_the_disk_fails_at_each_step(prepared: SqliteStore, tmp_path: Path, act: str, faults: dict[str, int]) -> None:
-    """Never reported as done, never done by half; after a failed sync the ledger is halted until somebody looks."""
+    """Never reported as done, never done by half; after a failed sync nothing is written until somebody looks."""
     mode = "wal" if (tmp_path / "x.ledger-wal").exists() else "rollback"
     number, steps = 0, 1
     while number < steps:
@@ -280,11 +283,11 @@ def _broken(place: Path, act: str, mode: str, number: int, faults: dict[str, int
             told = False
         store.close()
     if disk.failed and disk.steps[number].kind == "sync" and not told:
-        assert halt_path(store.path).exists()
-        with pytest.raises(ParcoError, match="halted"):
+        assert failed_sync_path(store.path).exists()
+        with pytest.raises(ParcoError, match="failed-sync"):
             work()
         assert store.accounts()
-        halt_path(store.path).unlink()
+        failed_sync_path(store.path).unlink()
     with closing(SqliteStore(store.path)) as left:
         added = len(list(left.entries())) - len(watch.before)
         assert watch.is_done(left, added=added) or not told, f"{act}: step {number} failed, and success was reported"

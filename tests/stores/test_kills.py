@@ -138,7 +138,7 @@ class _Told:
         for place, state in enumerate(self.model.states()):
             if state == "started":
                 self.model.let_go(place)
-        self.model.recover()
+        self.model.tidy()
         return self.model
 
     def is_shown(self, store: Store) -> bool:

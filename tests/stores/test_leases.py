@@ -89,7 +89,7 @@ def test_a_lease_that_is_over_and_not_noticed_can_still_be_started(store: Store,
     number = reserved(store, lease_seconds=5)
     clock.pass_by(6)
     store.start(number)
-    assert store.recover() == []
+    assert store.tidy() == []
     store.settle(number, answer=b"[1]")
 
 
@@ -142,9 +142,9 @@ def test_a_lease_ends_with_its_boot_and_on_another_host_only_once_watched_so_lon
 def test_another_hosts_requests_are_left_alone_until_it_is_gone(store: Store, address: Address) -> None:
     number, waiting = started(store), reserved(store, question="another")
     run_sql(address, "UPDATE owners SET host = 'laptop'", "UPDATE leases SET host = 'laptop'")
-    assert store.recover() == []
-    assert open_ledger(address).recover(gone=["desk"]) == []
-    assert open_ledger(address).recover(gone=["laptop"]) == [number, waiting]
+    assert store.tidy() == []
+    assert open_ledger(address).tidy(gone=["desk"]) == []
+    assert open_ledger(address).tidy(gone=["laptop"]) == [number, waiting]
     assert [row.state for row in store.history()] == ["open", "forfeited", "void"]
     assert amounts(store) == (TENTH, 0)
     assert host_name() != "laptop"
@@ -171,7 +171,7 @@ def test_several_accounts_are_reserved_and_given_back_together(address: Address,
     number = reserved(store, charges=(Charge(1, TENTH), Charge(2, TENTH)), lease_seconds=5)
     assert [row.reserved for row in store.accounts()] == [TENTH, TENTH]
     clock.pass_by(6)
-    assert store.recover() == [number]
+    assert store.tidy() == [number]
     assert [(row.reserved, row.remaining) for row in store.accounts()] == [(0, ONE), (0, ONE)]
     store.verify()
 

@@ -102,7 +102,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def recover(self) -> None:
-        assert self.store.recover() == [self.numbers[place] for place in self.model.recover()]
+        assert self.store.tidy() == [self.numbers[place] for place in self.model.tidy()]
 
     @rule(version=st.integers(0, 3))
     def revise(self, version: int) -> None:

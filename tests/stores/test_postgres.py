@@ -77,7 +77,7 @@ def hooked(what: str, act: Callable[..., None]) -> Iterator[None]:
         "DELETE FROM secrets",
         "UPDATE secrets SET secret = secret",
         "DELETE FROM repeats",
-        "UPDATE ledger SET format = 2",
+        "UPDATE ledger SET version = 5",
         "DROP TABLE entries",
         "ALTER TABLE entries DISABLE TRIGGER ALL",
         "CREATE TABLE parco.other (one INTEGER)",
@@ -138,9 +138,9 @@ def test_a_database_without_a_ledger_says_who_makes_one(postgres: Server) -> Non
         PostgresStore.open(postgres.url("postgres"))
 
 
-def test_a_newer_format_is_refused_by_name(postgres: Server, name: str) -> None:
-    postgres.run_sql(name, "UPDATE ledger SET format = 7")
-    with pytest.raises(LedgerFormatError, match=r"format 7, .*reads up to format 1: upgrade"):
+def test_a_newer_version_is_refused_by_name(postgres: Server, name: str) -> None:
+    postgres.run_sql(name, "UPDATE ledger SET version = 7")
+    with pytest.raises(LedgerFormatError, match=r"version 7 .*reads version 4"):
         PostgresStore.open(postgres.url(name))
 
 

@@ -202,7 +202,7 @@ def test_opening_forfeits_for_the_dead_and_writes_nothing_otherwise(store: Store
     before = stored_bytes(address)
     open_ledger(address)
     assert stored_bytes(address) == before
-    assert again.recover() == []
+    assert again.tidy() == []
     again.verify()
 
 

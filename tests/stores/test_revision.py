@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
@@ -20,7 +19,6 @@ from parco.errors import (
 )
 from parco.ledger.entries import Cap, Revise, decode
 from parco.measure import Measure
-from parco.stores import tables
 from parco.stores.address import open_ledger
 from parco.stores.records import Started
 from parco.stores.store import Store
@@ -34,13 +32,10 @@ from .build import (
     ask,
     harm,
     opening,
-    run_sql,
-    signed_file,
     signed_store,
     started,
     stored_bytes,
 )
-from .scenarios import reserved
 from .test_crash import every_statement
 
 NEW: dict[str, Any] = {"contract": "the contract, second version"}
@@ -234,22 +229,3 @@ def test_verify_finds_a_cap_or_version_that_no_entry_made(store: Store, address:
     harm(address, statement)
     with pytest.raises(VerificationError):
         store.verify()
-
-
-def test_a_file_made_before_caps_could_move_goes_on(tmp_path: Path) -> None:
-    store = signed_file(tmp_path / "x.ledger")
-    run_sql(store.path, f"DROP TABLE {tables.caps.name}")
-    assert store.accounts()[0].fixed_cap == ONE
-    store.verify()
-    store.move_cap(opening(**NEW, cap=2 * ONE), reason="why")
-    assert store.accounts()[0].fixed_cap is None
-    store.verify()
-
-
-def test_a_file_made_before_requests_could_be_queued_goes_on(tmp_path: Path) -> None:
-    store = signed_file(tmp_path / "x.ledger")
-    run_sql(store.path, f"DROP TABLE {tables.leases.name}")
-    started(store)
-    assert store.recover() == []
-    store.void(reserved(store, question="another"))
-    store.verify()

@@ -14,7 +14,8 @@ from typing import Annotated, TypeVar
 import typer
 from rich.console import Console
 
-from parco.cli import accounting, ledgers, show
+from parco.cli import accounting, show
+from parco.cli.ledger import app as ledger_app
 from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
 from parco.errors import InternalError, ParcoError, QuestionError
@@ -31,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-app.add_typer(ledgers.app, name="ledger")
+app.add_typer(ledger_app)
 
 R = TypeVar("R")
 M = TypeVar("M")

@@ -48,6 +48,12 @@ __all__ = [
 ]
 
 _BAR_WIDTH, _ACTOR_WIDTH = 40, 12
+_ACTS = {
+    "revise": "a new version",
+    "cap": "another cap",
+    "recover": "charge what was lost",
+    "rotate": "another signing key",
+}
 
 
 def plain(text: object) -> Text:
@@ -171,6 +177,7 @@ def account_records(accounts: Iterable[AccountRow]) -> list[dict[str, str]]:
             "remaining": _cost(row.remaining),
             "delta_cap": decimal_text(row.delta_cap * DELTA_UNIT),
             "delta_spent": decimal_text(row.delta_spent * DELTA_UNIT),
+            **({"overdrawn": _cost(-row.remaining)} if row.remaining < 0 else {}),
         }
         for row in accounts
     ]
@@ -192,10 +199,11 @@ def account_table(row: AccountRow) -> Table:
     table = Table(show_header=False)
     table.add_column()
     table.add_column(overflow="fold")
-    for name in ("account", "measure", "cap", "spent", "reserved", "remaining"):
-        table.add_row(name, plain(record[name]))
+    for name in ("account", "measure", "cap", "spent", "reserved", "remaining", "overdrawn"):
+        if name in record:
+            table.add_row(name, plain(record[name]))
     table.add_row("used", f"{100 * used / row.cap:.1f} %")
-    table.add_row("", Bar(float(row.cap), 0.0, float(used), width=40, color="cyan", bgcolor="grey37"))
+    table.add_row("", Bar(float(row.cap), 0.0, float(min(used, row.cap)), width=40, color="cyan", bgcolor="grey37"))
     return table
 
 
@@ -216,7 +224,7 @@ def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> l
             "scale": None if row.mechanism is None else str(row.mechanism.scale),
             "cells": row.cells,
             "repeats": repeats.get(row.seq, 0),
-            **({"reason": row.reason} if row.state in ("revise", "cap") else {}),
+            **({"reason": row.reason} if row.state in _ACTS else {}),
             **({"caps": {str(one.account): _cost(one.cap) for one in row.caps}} if row.caps else {}),
         }
         for row in history
@@ -337,7 +345,7 @@ def _what(record: dict[str, object]) -> str:
     question = record["question"]
     if record["state"] == "open":
         return f"sign {record['contract']}"
-    if record["state"] in ("revise", "cap"):
+    if record["state"] in _ACTS:
         return _act(record)
     if not isinstance(question, dict):
         return "(erased)"
@@ -353,9 +361,10 @@ def _what(record: dict[str, object]) -> str:
 
 def _act(record: dict[str, object]) -> str:
     caps, reason = record.get("caps"), record["reason"] or "(erased)"
-    if not isinstance(caps, dict):
-        return f"revise {record['contract']}: {reason}"
-    return f"cap {', '.join(dict.fromkeys(caps.values()))}: {reason}"
+    if isinstance(caps, dict):
+        return f"cap {', '.join(dict.fromkeys(caps.values()))}: {reason}"
+    what = f"revise {record['contract']}" if record["state"] == "revise" else _ACTS[str(record["state"])]
+    return f"{what}: {reason}"
 
 
 def _amount(value: Fraction, places: int) -> str:

@@ -32,16 +32,14 @@ from parco.errors import BusyError, ContractChangedError, ForfeitedError, Questi
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
 from parco.measure import COST_UNIT, Cost, Exactable, decimal_text
-from parco.mechanisms.mechanism import Mechanism, mechanism_of
 from parco.noise.bits import BitSource, KernelBits
-from parco.privacy.sensitivity import Sensitivity
 from parco.queries.mean import MeanPlan
 from parco.queries.plan import Plan
 from parco.queries.query import Query
 from parco.session.ask import Ask
 from parco.session.mean import MeanAnswer, mean_release
 from parco.session.questions import Asked, How, Questions, mean_parts
-from parco.session.receipt import Receipt
+from parco.session.receipt import Receipt, mechanism_in, receipt_of
 from parco.session.release import Answer, Release
 
 if TYPE_CHECKING:
@@ -218,7 +216,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
         stored = None if ask.fresh else self._stored(plan, ask)
         if stored is None:
             return replace(plan, remaining=remaining - plan.cost.value)
-        mechanism = _mechanism(stored)
+        mechanism = mechanism_in(stored)
         width = mechanism.half_width(plan.confidence)
         return replace(plan, mechanism=mechanism, half_width=width, cost=Cost(0), remaining=remaining, repeat=True)
 
@@ -231,7 +229,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
         """Tells what is stored where it is less sharp than asked; the ledger refuses too, should a race come first."""
         answers = [stored for stored in self._store.answers(plan.question) if stored.reserve.private == self._private]
         if answers:
-            best = min((_mechanism(stored) for stored in answers), key=lambda mechanism: mechanism.scale)
+            best = min((mechanism_in(stored) for stored in answers), key=lambda mechanism: mechanism.scale)
             width = decimal_text(best.half_width(plan.confidence))
             raise SharperError(
                 f"an answer to this question ({plan.query}) is stored, less sharp than asked: within {width} instead "
@@ -246,7 +244,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
 
         A function of ledger and question alone.
         """
-        mechanism = _mechanism(stored)
+        mechanism = mechanism_in(stored)
         if stored.reserve.private != self._private or mechanism.kind != plan.mechanism.kind:
             return False
         if ask.spend.cost is None and ask.spend.error is None:
@@ -348,7 +346,7 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
 
     def _release(self, stored: Stored, plan: Plan, *, repeat: bool) -> Release[Answer]:
         """What the ledger stores, as the asker sees it: a function of the stored bytes and the level asked for."""
-        body, mechanism = canonical.decode(stored.answer), _mechanism(stored)
+        body, mechanism = canonical.decode(stored.answer), mechanism_in(stored)
         answer = Answer(
             by=plan.query.by,
             labels=tuple(plan.query.labels()),
@@ -357,32 +355,18 @@ class Session(Questions[Release[Answer], Release[MeanAnswer]]):
             half_width=mechanism.half_width(plan.confidence),
             confidence=plan.confidence,
         )
-        receipt = self._receipt(stored, plan, parco=body["parco"])
+        receipt = self._receipt(stored, plan)
         cost, remaining = (Cost(0), self._remaining(plan.query)) if repeat else (receipt.cost, receipt.remaining)
         return Release(answer, receipt, repeat, cost, remaining)
 
-    def _receipt(self, stored: Stored, plan: Plan, *, parco: str) -> Receipt:
-        # All accounts of a question pay alike; what is told is of the one that has least left.
-        labels = {number: label for label, number in self._signed.accounts.items()}
-        balance = min(stored.accounts, key=lambda one: (one.cap - one.spent - one.reserved, one.account))
-        fixed = self._store.fixed_cap(balance.account, before=stored.position)
-        reserve = stored.reserve
-        return Receipt(
-            release=stored.request,
-            position=stored.position,
+    def _receipt(self, stored: Stored, plan: Plan) -> Receipt:
+        return receipt_of(
+            self._store,
+            stored,
             question=str(plan.query),
             limits=plan.query.limits,
             version=self.version,
-            contract=Contract.from_text(self._store.contract_text(reserve.contract)),
-            mechanism=_mechanism(stored),
-            sensitivity=Sensitivity(l1=reserve.sensitivity.l1, l2_squared=reserve.sensitivity.l2_squared),
-            cost=Cost(max(charge.cost for charge in stored.charges)),
-            cap=Cost(balance.cap),
-            spent=Cost(balance.spent + balance.reserved),
-            private=reserve.private,
-            parco=parco,
-            fixed_cap=None if fixed is None else Cost(fixed),
-            accounts=tuple(labels[charge.account] for charge in stored.charges),
+            labels={number: label for label, number in self._signed.accounts.items()},
         )
 
     def _charged(self, query: Query) -> list[int]:
@@ -440,21 +424,12 @@ def default_ledger(contract: Contract) -> Path:
     return contract.folder / f"{name}.ledger"
 
 
-def _mechanism(stored: Settled) -> Mechanism:
-    facts = stored.reserve.mechanism
-    return mechanism_of({"kind": facts.kind, "scale": _pair(facts.scale), "lattice": _pair(facts.lattice)})
-
-
 def _at_level(release: Release[Answer], plan: Plan) -> Release[Answer]:
     """The release with intervals at the level this plan asks for."""
     if release.value.confidence == plan.confidence:
         return release
     width = release.receipt.mechanism.half_width(plan.confidence)
     return release.map(lambda answer: replace(answer, half_width=width, confidence=plan.confidence))
-
-
-def _pair(value: Fraction) -> list[int]:
-    return [value.numerator, value.denominator]
 
 
 def _no_progress(stage: str, done: int, total: int) -> None:

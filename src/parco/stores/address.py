@@ -23,7 +23,7 @@ def is_url(address: str | os.PathLike[str]) -> bool:
 
 
 def open_ledger(address: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> Store:
-    """The existing ledger at an address, after recovery; NotSignedError if there is none."""
+    """The existing ledger at an address, tidied; NotSignedError if there is none."""
     if is_url(address):
         return _postgres().open(str(address), busy_seconds=busy_seconds)
     from parco.stores.sqlite import SqliteStore

@@ -11,20 +11,20 @@ import os
 import secrets
 import sqlite3
 import threading
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 
 from parco.errors import LedgerFormatError, StorageError
-from parco.ledger.entries import FORMAT
 from parco.stores import tables
 from parco.stores.faults import not_a_ledger
 from parco.stores.journal import Setting, settings_for
+from parco.stores.upgrade import VERSION, run_steps
 
-__all__ = ["BEGIN_READ", "BEGIN_WRITE", "connect", "create_file", "opener"]
+__all__ = ["BEGIN_READ", "BEGIN_WRITE", "connect", "create_file", "opener", "upgrade_file"]
 
 # A writer takes its lock first, so that it never has to upgrade one: two upgrades would deadlock.
 BEGIN_WRITE = "BEGIN IMMEDIATE"
@@ -75,14 +75,20 @@ def _engine() -> Engine:
 
 
 def connect(path: Path, *, busy_seconds: float) -> sqlite3.Connection:
-    """For every ledger of this format, returns a connection on which all safety settings hold.
+    """For every ledger of this version, returns a connection on which all safety settings hold.
 
-    Raises LedgerFormatError for another kind of file or a newer format, StorageError if a setting does not stick,
+    Raises LedgerFormatError for another kind of file or another version, StorageError if a setting does not stick,
     sqlite3.Error if the machine refuses.
     """
     connection = _raw(path, "rw", busy_seconds)
     try:
-        _check_header(connection, path)
+        if (written := _version(connection, path)) < VERSION:
+            raise LedgerFormatError(
+                f"{path} was made by an older parco (version {written} of its tables, this one uses {VERSION}): run"
+                " `parco ledger upgrade`, after which older ones can use it no more",
+                found=written,
+                supported=VERSION,
+            )
         _make_safe(connection, path)
     except BaseException:
         connection.close()
@@ -110,6 +116,22 @@ def create_file(path: Path, *, busy_seconds: float) -> None:
     _sync_folder(path.parent)
 
 
+def upgrade_file(path: Path, *, busy_seconds: float) -> int:
+    """Brings a ledger to this version, whole or not at all, and returns the version it had.
+
+    Raises LedgerFormatError for another kind of file or a newer version, VerificationError if it does not add up.
+    """
+    with closing(_raw(path, "rw", busy_seconds)) as connection:
+        _version(connection, path)
+        _make_safe(connection, path)
+        with _written(connection) as made:
+            # Read again under the lock: another process may have been faster.
+            before = _version(connection, path)
+            run_steps(made, before)
+            made.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
+    return before
+
+
 def _raw(path: Path, mode: str, busy_seconds: float) -> sqlite3.Connection:
     # The mode never creates a file by accident: only `create_file` asks for "rwc".
     # Whose thread may use it is checked by `held`, which also has to close it from wherever its last user lets it go.
@@ -124,18 +146,21 @@ def _pragma(connection: sqlite3.Connection, statement: str) -> object:
     return None if row is None else row[0]
 
 
-def _check_header(connection: sqlite3.Connection, path: Path) -> None:
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of the tables, 1 to VERSION, of a file that is a ledger."""
     if _pragma(connection, "application_id") != tables.APPLICATION_ID:
         raise not_a_ledger(path)
     written = _pragma(connection, "user_version")
-    if not isinstance(written, int) or written > FORMAT:
+    if not isinstance(written, int) or written > VERSION:
         raise LedgerFormatError(
-            f"{path} has ledger format {written}, and this version of parco reads up to format {FORMAT}: upgrade parco",
+            f"{path} has version {written} of a ledger's tables, and this parco reads up to version {VERSION}: upgrade"
+            " parco",
             found=written,
-            supported=FORMAT,
+            supported=VERSION,
         )
     if written < 1:
-        raise LedgerFormatError(f"{path} is damaged: it names no ledger format; restore it from a backup")
+        raise LedgerFormatError(f"{path} is damaged: it names no version of its tables; restore it from a backup")
+    return written
 
 
 def _make_safe(connection: sqlite3.Connection, path: Path) -> None:
@@ -147,6 +172,17 @@ def _make_safe(connection: sqlite3.Connection, path: Path) -> None:
 
 def _create_tables(connection: sqlite3.Connection) -> None:
     """All tables, triggers and the header in one transaction."""
+    with _written(connection) as made:
+        tables.metadata.create_all(made)
+        for trigger in tables.TRIGGERS:
+            made.exec_driver_sql(trigger)
+        made.exec_driver_sql(f"PRAGMA application_id = {tables.APPLICATION_ID}")
+        made.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
+
+
+@contextmanager
+def _written(connection: sqlite3.Connection) -> Iterator[Connection]:
+    """One writing transaction on a connection of the driver."""
     engine = create_engine("sqlite://", creator=lambda: connection, poolclass=NullPool)
 
     @event.listens_for(engine, "begin")
@@ -154,11 +190,7 @@ def _create_tables(connection: sqlite3.Connection) -> None:
         made.exec_driver_sql(BEGIN_WRITE)
 
     with engine.begin() as made:
-        tables.metadata.create_all(made)
-        for trigger in tables.TRIGGERS:
-            made.exec_driver_sql(trigger)
-        made.exec_driver_sql(f"PRAGMA application_id = {tables.APPLICATION_ID}")
-        made.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
+        yield made
 
 
 def _sync_folder(folder: Path) -> None:

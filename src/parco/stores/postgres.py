@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TypeVar
 
 import psycopg
@@ -19,6 +20,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from parco.errors import ParcoError, StorageError
+from parco.stores import marks
 from parco.stores.append import appended, forget_appended, stands
 from parco.stores.held import Holder
 from parco.stores.postgres_connection import (
@@ -63,10 +65,15 @@ class PostgresStore(Store):
 
     @classmethod
     def open(cls, url: str, *, busy_seconds: float = BUSY_SECONDS) -> PostgresStore:
-        """An existing ledger, after recovery; NotSignedError if there is none in this database."""
+        """An existing ledger, tidied; NotSignedError if there is none in this database."""
         store = cls(url, busy_seconds=busy_seconds)
-        store._recover_what_is_over()
+        store._tidy_what_is_over()
         return store
+
+    @property
+    def marks_path(self) -> Path | None:
+        """The file of heads that this user keeps on this host."""
+        return marks.on_this_host(self.identity)
 
     def repeated(self, request: int) -> None:
         """Counts one repeat in a table that is not logged, and does not wait for the disk."""
@@ -84,6 +91,9 @@ class PostgresStore(Store):
         """Closes this thread's connection; the next method opens another."""
         self._holder.drop()
 
+    def _check_database(self, connection: Connection) -> None:
+        """A server checks its own pages: `initdb --data-checksums`, `amcheck`."""
+
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         with translated(self.name), self._transaction(BEGIN_READ) as connection:
@@ -97,7 +107,7 @@ class PostgresStore(Store):
         except _UnknownError:
             raise self._unknown() from None
 
-    def _write(self, work: Callable[[Connection], T]) -> T:
+    def _commit(self, work: Callable[[Connection], T]) -> T:
         """What `work` returns, once it is durable: begun again as a whole where the database says so."""
         until, lost = time.monotonic() + self._busy_seconds, 0
         while True:

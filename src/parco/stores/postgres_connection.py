@@ -14,8 +14,8 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 
 from parco.errors import LedgerFormatError, RequestError, StorageError
-from parco.ledger.entries import FORMAT
 from parco.stores.postgres_schema import SCHEMA, WRITING
+from parco.stores.upgrade import VERSION
 
 __all__ = ["BEGIN_READ", "Target", "begin_repeat", "begin_write", "identity_of", "opener", "target"]
 
@@ -123,13 +123,15 @@ def begin_repeat(request: int) -> str:
 
 
 def identity_of(connection: Connection) -> object:
-    """The identity the ledger was made with; LedgerFormatError for a newer format."""
-    row = connection.exec_driver_sql("SELECT format, identity FROM ledger").one()
-    if row.format > FORMAT:
+    """The identity the ledger was made with; LedgerFormatError for another version of its tables."""
+    row = connection.exec_driver_sql("SELECT version, identity FROM ledger").one()
+    # The first version that a database could hold is this one: there is no older one to upgrade from.
+    if row.version != VERSION:
         raise LedgerFormatError(
-            f"the ledger has format {row.format}, and this version of parco reads up to format {FORMAT}: upgrade parco",
-            found=row.format,
-            supported=FORMAT,
+            f"the ledger has version {row.version} of its tables, and this parco reads version {VERSION}: use the parco"
+            " that made it, or a newer one",
+            found=row.version,
+            supported=VERSION,
         )
     return row.identity
 

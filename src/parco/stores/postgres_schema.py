@@ -13,8 +13,8 @@ from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from parco.errors import RequestError
-from parco.ledger.entries import FORMAT
 from parco.stores import tables
+from parco.stores.upgrade import VERSION
 
 __all__ = ["SCHEMA", "WRITING", "administrators_sql"]
 
@@ -29,10 +29,10 @@ _ROLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
 _MORE = f"""
 CREATE TABLE ledger (
     one BOOLEAN PRIMARY KEY DEFAULT true CHECK (one),
-    format BIGINT NOT NULL,
+    version BIGINT NOT NULL,
     identity UUID NOT NULL DEFAULT gen_random_uuid()
 );
-INSERT INTO ledger (format) VALUES ({FORMAT});
+INSERT INTO ledger (version) VALUES ({VERSION});
 CREATE TABLE {WRITING} (nothing BOOLEAN);
 CREATE UNLOGGED TABLE repeats (request BIGINT NOT NULL);
 """  # noqa: S608 - a number and a name of our own
@@ -49,19 +49,43 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$;
+CREATE FUNCTION only_the_next_node() RETURNS trigger LANGUAGE plpgsql SET search_path = parco, pg_temp AS $$
+BEGIN
+    IF NEW.size IS DISTINCT FROM (SELECT coalesce(max(size), 0) + 1 FROM tree) THEN
+        RAISE EXCEPTION 'nodes are only added' USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE FUNCTION only_higher() RETURNS trigger LANGUAGE plpgsql SET search_path = parco, pg_temp AS $$
+BEGIN
+    IF NEW.size <= (SELECT coalesce(max(size), 0) FROM heads) THEN
+        RAISE EXCEPTION 'heads are only added' USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER entries_have_no_gaps BEFORE INSERT ON entries
+    FOR EACH ROW EXECUTE FUNCTION only_the_next();
+CREATE TRIGGER tree_has_no_gaps BEFORE INSERT ON tree
+    FOR EACH ROW EXECUTE FUNCTION only_the_next_node();
+CREATE TRIGGER heads_only_rise BEFORE INSERT ON heads
+    FOR EACH ROW EXECUTE FUNCTION only_higher();
 CREATE TRIGGER entries_are_only_added BEFORE UPDATE OR DELETE OR TRUNCATE ON entries
     EXECUTE FUNCTION only_added();
 CREATE TRIGGER answers_are_only_added BEFORE UPDATE OR DELETE OR TRUNCATE ON answers
     EXECUTE FUNCTION only_added();
-CREATE TRIGGER entries_have_no_gaps BEFORE INSERT ON entries
-    FOR EACH ROW EXECUTE FUNCTION only_the_next();
+CREATE TRIGGER tree_are_only_added BEFORE UPDATE OR DELETE OR TRUNCATE ON tree
+    EXECUTE FUNCTION only_added();
+CREATE TRIGGER heads_are_only_added BEFORE UPDATE OR DELETE OR TRUNCATE ON heads
+    EXECUTE FUNCTION only_added();
 """
 
 _AMOUNTS = ", ".join(f"{kind}{name}" for kind in ("", "delta_") for name in ("cap", "spent", "reserved", "excess"))
 _CHANGED = {
     "accounts": _AMOUNTS,
     "contracts": "contract, opened",
+    "keys": "private",
     "requests": "state, settled",
+    "strays": "recovered",
     "texts": "salt, text, lookup",
 }
 
@@ -70,7 +94,7 @@ def administrators_sql(role: str, *, reader: str | None = None) -> str:
     """For every two names of roles, the SQL that makes an empty ledger for them, in one transaction.
 
     `role` is the one parco connects as; it is made if there is none, without a password. `reader`, if given, may read
-    everything but the data sets' secrets. Raises RequestError for a name that is no plain name.
+    everything but the data sets' secrets and the signing key. Raises RequestError for a name that is no plain name.
     """
     for name in (role, *([] if reader is None else [reader])):
         if not _ROLE.fullmatch(name):
@@ -110,8 +134,9 @@ def _grants(role: str, *, write: bool) -> str:
         f"GRANT USAGE ON SCHEMA {SCHEMA} TO {quoted};",
     ]
     if not write:
-        read = ", ".join(name for name in everything if name != tables.secrets.name)
-        return "\n".join([*lines, f"GRANT SELECT ON {read}, ledger, repeats TO {quoted};"])
+        read = ", ".join(name for name in everything if name not in (tables.secrets.name, tables.keys.name))
+        public = f"GRANT SELECT ({tables.keys.c.key.name}) ON {tables.keys.name} TO {quoted};"
+        return "\n".join([*lines, f"GRANT SELECT ON {read}, ledger, repeats TO {quoted};", public])
     return "\n".join(
         [
             *lines,

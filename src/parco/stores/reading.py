@@ -6,14 +6,27 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, bindparam, inspect, select
+from sqlalchemy import Connection, Row, Select, bindparam, select
 
 from parco import canonical
 from parco.errors import VerificationError
-from parco.ledger.entries import Cap, Entry, Forfeit, Open, Reserve, Revise, Settle, Start, Void, decode
+from parco.ledger.entries import (
+    Cap,
+    Entry,
+    Forfeit,
+    Open,
+    Recover,
+    Reserve,
+    Revise,
+    Rotate,
+    Settle,
+    Start,
+    Void,
+    decode,
+)
 from parco.measure import Measure
-from parco.stores import tables, texts
-from parco.stores.records import AccountRow, HistoryRow, Settled, Stored
+from parco.stores import heads, tables, texts
+from parco.stores.records import AccountRow, Evidence, HistoryRow, Settled, Stored
 
 __all__ = [
     "account_row",
@@ -21,6 +34,7 @@ __all__ = [
     "bodies",
     "decoded",
     "entry",
+    "evidence",
     "fixed_cap",
     "history_rows",
     "sharpest",
@@ -51,6 +65,7 @@ _ANSWERED: Select[Any] = (
 _BY_QUESTION = _ANSWERED.where(
     tables.requests.c.question == bindparam("question"), tables.requests.c.state == "settled"
 )
+_ANSWER = select(tables.answers).where(tables.answers.c.request == bindparam("request"))
 _BY_REQUEST = _ANSWERED.where(tables.requests.c.request == bindparam("request"))
 
 
@@ -94,7 +109,8 @@ def _account_row(connection: Connection, row: Row[tuple[object, ...]]) -> Accoun
     values = {name: value for name, value in row._mapping.items() if name in AccountRow.__dataclass_fields__}
     name = texts.read(connection, row.dataset) or f"account {row.account}"
     label = texts.read(connection, row.label) or f"account {row.account}"
-    fixed = fixed_cap(connection, row.account)
+    # What a recovery charged beyond the cap, no cap held back.
+    fixed = None if row.excess else fixed_cap(connection, row.account)
     facts = {"name": name, "label": label, "measure": Measure.parse(row.measure), "fixed_cap": fixed}
     return AccountRow(**{**values, **facts})
 
@@ -108,9 +124,7 @@ def fixed_cap(connection: Connection, account: int, *, before: int | None = None
     raised = select(tables.caps.c.seq).where(tables.caps.c.account == account, tables.caps.c.cap > first).limit(1)
     if before is not None:
         raised = raised.where(tables.caps.c.seq < before)
-    # A ledger made before caps could move has no such table.
-    moved = inspect(connection).has_table(tables.caps.name) and connection.scalar(raised) is not None
-    return None if moved else first
+    return None if connection.scalar(raised) is not None else first
 
 
 def stored(connection: Connection, request: int) -> Stored:
@@ -119,6 +133,15 @@ def stored(connection: Connection, request: int) -> Stored:
     if row is None or row.settled is None:
         raise VerificationError(f"request {request} is not settled", entry=request)
     return _stored(row)
+
+
+def evidence(connection: Connection, request: int, position: int) -> Evidence:
+    """What shows outside the ledger that a request was settled by the entry at `position`: under its first head."""
+    proof = heads.inclusion(connection, position, heads.first_from(connection, position))
+    row = connection.execute(_ANSWER, {"request": request}).one_or_none()
+    if row is None:
+        raise VerificationError(f"the answer to request {request} is lost; its charge stands", entry=request)
+    return Evidence(proof, answer=bytes(row.body), salt=bytes(row.salt))
 
 
 def stored_answers(connection: Connection, question: str) -> list[Stored]:
@@ -183,7 +206,7 @@ def _into(
         names[found.contract] = known.get(found.name)
         rows[found.seq] = _opened(found, known)
         return
-    if isinstance(found, Revise | Cap):
+    if isinstance(found, Revise | Cap | Recover | Rotate):
         if isinstance(found, Revise):
             names[found.contract] = names.get(found.revised)
         rows[found.seq] = _act(found, known, names=names)
@@ -208,17 +231,20 @@ def _opened(found: Open, known: dict[str, str | None]) -> HistoryRow:
     )
 
 
-def _act(found: Revise | Cap, known: dict[str, str | None], *, names: dict[str, str | None]) -> HistoryRow:
+def _act(
+    found: Revise | Cap | Recover | Rotate, known: dict[str, str | None], *, names: dict[str, str | None]
+) -> HistoryRow:
     contract = found.contract if isinstance(found, Revise) else None
     return HistoryRow(
         seq=found.seq,
         time=found.time,
         actor=known.get(found.actor),
-        state="cap" if contract is None else "revise",
+        state=type(found).__name__.lower(),
         contract=contract,
         name=None if contract is None else names.get(contract),
         reason=known.get(found.reason),
         caps=found.accounts if isinstance(found, Cap) else (),
+        charges=found.charges if isinstance(found, Recover) else (),
     )
 
 

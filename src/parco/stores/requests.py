@@ -333,9 +333,6 @@ def _reserve(connection: Connection, found: Look, holder: Owner | Lease, *, last
         values = {"number": charge.account, "cost": charge.cost, "delta": charge.delta}
         if connection.execute(_SET_ASIDE, values).rowcount != 1:
             raise _no_room(connection, charge)
-    if not starts:
-        # A ledger made before requests could be queued has no such table.
-        tables.leases.create(connection, checkfirst=True)
     wanted = {"key": secrets.token_hex(_KEY_BYTES), **_texts(request)}
     with together(connection):
         names: dict[str, Any] = texts.intern_all(connection, wanted, known=found.names)

@@ -55,7 +55,6 @@ def move_cap(connection: Connection, opening: Opening, *, reason: str) -> Signed
     names = {"actor": opening.actor, "reason": reason}
     digests = {kind: texts.intern(connection, kind, text) for kind, text in names.items()}
     seq = append(connection, lambda seq: Cap(seq=seq, time=opening.time, accounts=capped, **digests))
-    tables.caps.create(connection, checkfirst=True)
     connection.execute(insert(tables.caps), [{"seq": seq, **vars(one)} for one in capped])
     if old.text == texts.normal(opening.contract):
         return old

@@ -15,15 +15,15 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from parco.errors import LedgerFormatError, NotSignedError, StorageError
-from parco.stores import journal, repeats
+from parco.stores import journal, marks, repeats
 from parco.stores.append import forget_appended
-from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, opener
+from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, opener, upgrade_file
 from parco.stores.faults import DAMAGED, is_unsure, not_a_ledger, translated
 from parco.stores.filesystem import warn_of_network
 from parco.stores.held import Holder
 from parco.stores.store import BUSY_SECONDS, Store
 
-__all__ = ["BUSY_SECONDS", "SqliteStore", "halt_path"]
+__all__ = ["BUSY_SECONDS", "SqliteStore", "failed_sync_path"]
 
 
 class SqliteStore(Store):
@@ -38,16 +38,16 @@ class SqliteStore(Store):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> SqliteStore:
-        """An existing ledger, after recovery; NotSignedError if there is none.
+        """An existing ledger, tidied; NotSignedError if there is none.
 
-        A ledger that cannot be written can still be read: recovery is then left to whoever can write.
+        A ledger that cannot be written can still be read: tidying is then left to whoever can write.
         """
         store = cls(path, busy_seconds=busy_seconds)
         with translated(store.name):
             if not _exists(store.path):
                 raise NotSignedError(f"there is no ledger at {store.path}: run `parco sign`")
         warn_of_network(store.path)
-        store._recover_what_is_over()
+        store._tidy_what_is_over()
         return store
 
     @classmethod
@@ -58,6 +58,21 @@ class SqliteStore(Store):
             if not _exists(real):
                 create_file(real, busy_seconds=busy_seconds)
         return cls.open(real, busy_seconds=busy_seconds)
+
+    @classmethod
+    def upgrade(cls, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> int:
+        """Brings a ledger made by an older parco to this one's tables; returns the version it had."""
+        real = Path(os.path.realpath(path))
+        with translated(str(real)):
+            if not _exists(real):
+                raise NotSignedError(f"there is no ledger at {real}: run `parco sign`")
+            _check_synced(real)
+            return upgrade_file(real, busy_seconds=busy_seconds)
+
+    @property
+    def marks_path(self) -> Path:
+        """The file of heads beside the ledger."""
+        return marks.beside(self.path)
 
     def choose_journal(self, mode: str) -> None:
         """Keeps the ledger with a write-ahead log (`wal`) from now on, or with the `rollback` journal again.
@@ -98,8 +113,7 @@ class SqliteStore(Store):
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         with translated(self.name):
-            if halt_path(self.path).exists():
-                raise _halted(self.path)
+            _check_synced(self.path)
         with self._transaction(BEGIN_WRITE) as connection:
             yield connection
 
@@ -115,30 +129,34 @@ class SqliteStore(Store):
             except (DBAPIError, OSError) as error:
                 self._holder.drop()
                 if begin == BEGIN_WRITE and is_unsure(error):
-                    _halt(self.path)
-                    raise _halted(self.path) from None
+                    _note_failed_sync(self.path)
+                    raise _unsynced(self.path) from None
                 raise
 
 
-def halt_path(ledger: Path) -> Path:
-    """`purchases.ledger` is halted while there is a `purchases.ledger.halt`."""
-    return ledger.with_name(f"{ledger.name}.halt")
+def failed_sync_path(ledger: Path) -> Path:
+    """Nothing is written to `purchases.ledger` while there is a `purchases.ledger.failed-sync`."""
+    return ledger.with_name(f"{ledger.name}.failed-sync")
 
 
-def _halt(ledger: Path) -> None:
+def _check_synced(ledger: Path) -> None:
+    if failed_sync_path(ledger).exists():
+        raise _unsynced(ledger)
+
+
+def _note_failed_sync(ledger: Path) -> None:
     """After a failed sync the system may show as written what the disk never got: no more writing until somebody looks.
 
     If not even this file can be made, whoever writes next meets the disk's own errors.
     """
     with suppress(OSError):
-        os.close(os.open(halt_path(ledger), os.O_CREAT | os.O_WRONLY, 0o600))
+        os.close(os.open(failed_sync_path(ledger), os.O_CREAT | os.O_WRONLY, 0o600))
 
 
-def _halted(ledger: Path) -> StorageError:
+def _unsynced(ledger: Path) -> StorageError:
     return StorageError(
-        f"{ledger} is halted: the disk failed to keep a write, and what it shows may not be what it holds. Nothing is"
-        f" written until somebody has checked the disk, restarted the machine and verified the ledger, and then deletes"
-        f" {halt_path(ledger)}"
+        f"{ledger} is not written any more: a sync failed, and what the disk shows may not be what it holds. Check the"
+        f" disk, restart the machine, run `parco ledger verify`, then delete {failed_sync_path(ledger)}"
     )
 
 

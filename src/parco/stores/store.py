@@ -1,23 +1,25 @@
 """What every ledger can do, whatever database keeps it: each method is one transaction, and what it returns is durable.
 
-A store adds three things: how a transaction begins and ends (`_writing`, `_reading`), how it is run again where the
-database says so (`_write`), and where repeats are counted.
+A store adds how a transaction begins and ends (`_writing`, `_reading`), how it is run again where the database says so
+(`_commit`), where its marks lie, and where repeats are counted. What it shows to those who do not trust it is in
+`witnessed`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from sqlalchemy import Connection
 
-from parco.errors import InternalError, StorageError
+from parco.errors import InternalError, StorageError, VerificationError
 from parco.ledger.accounts import State
 from parco.stores import reading, requests, revision, signing, texts, verify
+from parco.stores.durable import durable
 from parco.stores.lease import Lease, Watch, granted
 from parco.stores.owner import Owner, current_owner, requests_in_hand
 from parco.stores.records import (
@@ -32,23 +34,15 @@ from parco.stores.records import (
     Started,
     Stored,
 )
+from parco.stores.sealing import sealed
+from parco.stores.witnessed import Witnessed
 
-__all__ = ["BUSY_SECONDS", "DURABLE", "Store"]
+__all__ = ["BUSY_SECONDS", "Store"]
 
 BUSY_SECONDS = 60.0
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 Serves: TypeAlias = Callable[[Settled], bool]
-
-
-DURABLE: list[str] = []
-"""Names of the methods that write. Each has its place in the tests of faults, or those fail."""
-
-
-def _durable(method: F) -> F:
-    DURABLE.append(method.__name__)
-    return method
 
 
 class _WaitingError(Exception):
@@ -70,13 +64,13 @@ class _Attempt:
     started: set[int] = field(default_factory=set)
 
 
-class Store(ABC):
+class Store(Witnessed):
     """For every method: what it wrote is durable when it returns, and if it raises, nothing was written.
 
     One exception, said by its message: where the machine fails in the very moment of a commit, a StorageError may leave
-    either; the charge of such a request is kept until recovery, which forfeits it. Safe to share among threads and over
-    a fork. Raises StorageError (BusyError after `busy_seconds`) when the machine refuses, LedgerFormatError for
-    something that is no ledger of this format.
+    either; the charge of such a request is kept until somebody tidies, which forfeits it. Safe to share among threads
+    and over a fork. Raises StorageError (BusyError after `busy_seconds`) when the machine refuses, LedgerFormatError
+    for something that is no ledger of this format, VerificationError for a ledger that is not as its last head left it.
     """
 
     name: str
@@ -88,20 +82,20 @@ class Store(ABC):
     def __init__(self) -> None:
         self._watch = Watch()
 
-    @_durable
+    @durable
     def sign(self, opening: Opening) -> Signed:
         """The contract as signed, now or before; ContractChangedError or ContractError if it contradicts the ledger."""
-        return self._write(lambda connection: signing.sign(connection, opening))
+        return self._write(lambda connection: signing.sign(connection, opening), spends=True)
 
-    @_durable
+    @durable
     def revise(self, opening: Opening, *, reason: str) -> Signed:
         """The contract in its new version; NotSignedError or ContractError if it cannot become that."""
-        return self._write(lambda connection: revision.revise(connection, opening, reason=reason))
+        return self._write(lambda connection: revision.revise(connection, opening, reason=reason), spends=True)
 
-    @_durable
+    @durable
     def move_cap(self, opening: Opening, *, reason: str) -> Signed:
         """The contract with its new cap, its accounts with the same; BudgetError if more is spent or reserved."""
-        return self._write(lambda connection: revision.move_cap(connection, opening, reason=reason))
+        return self._write(lambda connection: revision.move_cap(connection, opening, reason=reason), spends=True)
 
     def fixed_cap(self, account: int, *, before: int | None = None) -> int | None:
         """The cap as signed, in 10^-15, if the account was never raised above it (before an entry); else None."""
@@ -137,7 +131,7 @@ class Store(ABC):
         outcome = self.begin_all([request], serves=[serves])
         return outcome if isinstance(outcome, Pending) else outcome[0]
 
-    @_durable
+    @durable
     def begin_all(self, wanted: Sequence[Request], *, serves: Sequence[Serves]) -> list[Started | Stored] | Pending:
         """The same for several requests on different questions, in one commit: all charges are made, or none is.
 
@@ -146,7 +140,7 @@ class Store(ABC):
         outcomes = self._enter(wanted, serves, holder=current_owner())
         return outcomes if isinstance(outcomes, Pending) else [_not_reserved(one) for one in outcomes]
 
-    @_durable
+    @durable
     def reserve(self, request: Request, *, serves: Serves, lease_seconds: int) -> Reserved | Stored | Pending:
         """The same for a request that is queued: its charge is set aside, and waits for `start` as long as its lease.
 
@@ -156,7 +150,7 @@ class Store(ABC):
         outcomes = self._enter([request], [serves], holder=granted(lease_seconds))
         return outcomes if isinstance(outcomes, Pending) else _not_started(outcomes[0])
 
-    @_durable
+    @durable
     def start(self, request: int) -> Started:
         """Starts a reserved request, whoever reserved it; RequestError if it was given back.
 
@@ -171,7 +165,7 @@ class Store(ABC):
             return Started(request)
 
         try:
-            return self._write(work)
+            return self._write(work, spends=True)
         except BaseException:
             self.abandon(request)
             raise
@@ -184,7 +178,7 @@ class Store(ABC):
         """Stores the answer (UTF-8) and charges it; ForfeitedError if the request was forfeited meanwhile."""
         return self.settle_all({request: answer})[0]
 
-    @_durable
+    @durable
     def settle_all(self, answers: Mapping[int, bytes]) -> list[Stored]:
         """The same for several requests, in one commit."""
 
@@ -200,20 +194,20 @@ class Store(ABC):
         """Spends the reservation of a started request that will have no answer; ForfeitedError if that was done."""
         self.forfeit_all([request])
 
-    @_durable
+    @durable
     def forfeit_all(self, numbers: Sequence[int]) -> None:
         """The same for several requests, in one commit."""
         self._write(lambda connection: requests.end(connection, dict.fromkeys(numbers, "started")))
         for number in numbers:
             self.abandon(number)
 
-    @_durable
+    @durable
     def void(self, request: int) -> None:
         """Gives back the reservation of a request that never started; InternalError for any other."""
         self._write(lambda connection: requests.void(connection, request))
 
-    @_durable
-    def recover(self, *, gone: Collection[str] = ()) -> list[int]:
+    @durable
+    def tidy(self, *, gone: Collection[str] = ()) -> list[int]:
         """Ends every open request that nobody will end, and returns them.
 
         Started ones whose owner is gone are forfeited, reserved ones whose lease is over are given back. What was begun
@@ -255,7 +249,7 @@ class Store(ABC):
             self._check_database(connection)
             return state
 
-    @_durable
+    @durable
     def erase(self, kind: str, text: str) -> bool:
         """Erases a text for good (see `texts.ERASABLE`), every entry standing; returns whether it was there."""
         return self._write(lambda connection: texts.erase(connection, kind, text))
@@ -273,28 +267,30 @@ class Store(ABC):
         """Closes this thread's connection; the next method opens another."""
 
     @abstractmethod
-    def _reading(self) -> AbstractContextManager[Connection]:
-        """A transaction that sees one state of the ledger and changes nothing."""
-
-    @abstractmethod
     def _writing(self) -> AbstractContextManager[Connection]:
         """A transaction that is alone in writing, durable when it is left, undone where it is left by an exception."""
 
-    def _write(self, work: Callable[[Connection], T]) -> T:
+    def _write(self, work: Callable[[Connection], T], *, spends: bool = False) -> T:
+        mark = self._last_mark()
+        result, head = self._commit(lambda connection: sealed(connection, work, mark=mark, spends=spends))
+        if head is not None:
+            self._record_mark(head)
+        return result
+
+    def _commit(self, work: Callable[[Connection], T]) -> T:
         """What `work` returns, once what it wrote is durable; `work` may be run more than once."""
         with self._writing() as connection:
             return work(connection)
 
-    def _check_database(self, connection: Connection) -> None:  # noqa: B027 - a server checks its own files
-        """Raises LedgerFormatError where the database itself is damaged, as far as it can be asked."""
-
-    def _recover_what_is_over(self) -> None:
-        """Recovery at opening; a ledger that cannot be written can still be read, and is left to whoever can write."""
+    def _tidy_what_is_over(self) -> None:
+        """At opening. A ledger that cannot be written can still be read, and is left to whoever can write; one that is
+        not as it was left takes no entries.
+        """
         with self._reading() as connection:
             over = self._over(connection, None, gone=frozenset())
         if over:
-            with suppress(StorageError):
-                self.recover()
+            with suppress(StorageError, VerificationError):
+                self.tidy()
 
     def _over(
         self, connection: Connection, found: Sequence[requests.Look] | None, *, gone: frozenset[str]
@@ -310,7 +306,7 @@ class Store(ABC):
         while True:
             attempt = _Attempt(wanted, serves, holder)
             try:
-                decided = self._write(partial(self._decide, attempt))
+                decided = self._write(partial(self._decide, attempt), spends=True)
             except _WaitingError as waiting:
                 return waiting.pending
             except BaseException:

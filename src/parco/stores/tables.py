@@ -2,8 +2,10 @@
 
 `entries` is the ledger. `texts` holds what entries name by salted digest, and may be erased. `accounts`, `caps`,
 `contracts` and `requests` are projections of the entries, kept so that spending is one conditional UPDATE. `answers`,
-`secrets`, `owners` and `leases` hold what no entry may. Every store has the same tables; what a database system adds to
-them (SQLite's triggers below, PostgreSQL's in `postgres_schema`) keeps entries and answers from being changed.
+`secrets`, `owners` and `leases` hold what no entry may. `tree` holds the nodes of the Merkle tree, each with the leaf
+that completes it, and `heads` what was signed after each commit; `keys` signs, and `strays` are heads seen outside that
+this ledger signed and does not extend. Every store has the same tables; what a database system adds to them (SQLite's
+triggers below, PostgreSQL's in `postgres_schema`) keeps all that is only added from being changed.
 """
 
 from __future__ import annotations
@@ -30,12 +32,16 @@ __all__ = [
     "caps",
     "contracts",
     "entries",
+    "heads",
+    "keys",
     "leases",
     "metadata",
     "owners",
     "requests",
     "secrets",
+    "strays",
     "texts",
+    "tree",
 ]
 
 APPLICATION_ID = int.from_bytes(b"parc")
@@ -168,6 +174,45 @@ leases = Table(
     sqlite_strict=True,
 )
 
+# Row n holds the nodes that leaf n - 1 completes, the lowest first, 32 bytes each: two an entry, and all there are.
+tree = Table(
+    "tree",
+    metadata,
+    _key("size", ForeignKey("entries.seq")),
+    Column("nodes", LargeBinary, CheckConstraint("length(nodes) > 0 AND length(nodes) % 32 = 0"), nullable=False),
+    sqlite_strict=True,
+)
+
+# The private key is in the file that it signs (docs/decisions/0033), and gone once another has replaced it.
+keys = Table(
+    "keys",
+    metadata,
+    Column("key", Text, CheckConstraint("length(key) = 64"), primary_key=True),
+    Column("private", LargeBinary, CheckConstraint("length(private) = 32")),
+    sqlite_strict=True,
+)
+
+heads = Table(
+    "heads",
+    metadata,
+    _key("size", ForeignKey("entries.seq")),
+    Column("root", Text, CheckConstraint("length(root) = 64"), nullable=False),
+    Column("accounts", Text, CheckConstraint("length(accounts) = 64"), nullable=False),
+    Column("previous", Text, CheckConstraint("length(previous) = 64")),
+    Column("key", Text, ForeignKey("keys.key"), nullable=False),
+    Column("signature", Text, CheckConstraint("length(signature) = 128"), nullable=False),
+    sqlite_strict=True,
+)
+
+strays = Table(
+    "strays",
+    metadata,
+    Column("root", Text, CheckConstraint("length(root) = 64"), primary_key=True),
+    Column("size", Integer, CheckConstraint("size >= 1"), nullable=False),
+    Column("recovered", Integer, ForeignKey("entries.seq")),
+    sqlite_strict=True,
+)
+
 # INSERT OR REPLACE deletes without a DELETE trigger, hence the third: an entry can only be the next one.
 TRIGGERS = (
     "CREATE TRIGGER entries_are_never_changed BEFORE UPDATE ON entries"
@@ -184,4 +229,16 @@ TRIGGERS = (
     "CREATE TRIGGER answers_are_never_replaced BEFORE INSERT ON answers"
     " WHEN EXISTS (SELECT 1 FROM answers WHERE request = NEW.request)"
     " BEGIN SELECT RAISE(ABORT, 'answers are only added'); END",
+    "CREATE TRIGGER tree_is_never_changed BEFORE UPDATE ON tree BEGIN SELECT RAISE(ABORT, 'nodes are only added'); END",
+    "CREATE TRIGGER tree_is_never_removed BEFORE DELETE ON tree BEGIN SELECT RAISE(ABORT, 'nodes are only added'); END",
+    "CREATE TRIGGER tree_has_no_gaps BEFORE INSERT ON tree"
+    " WHEN NEW.size IS NOT (SELECT coalesce(max(size), 0) + 1 FROM tree)"
+    " BEGIN SELECT RAISE(ABORT, 'nodes are only added'); END",
+    "CREATE TRIGGER heads_are_never_changed BEFORE UPDATE ON heads"
+    " BEGIN SELECT RAISE(ABORT, 'heads are only added'); END",
+    "CREATE TRIGGER heads_are_never_removed BEFORE DELETE ON heads"
+    " BEGIN SELECT RAISE(ABORT, 'heads are only added'); END",
+    "CREATE TRIGGER heads_only_rise BEFORE INSERT ON heads"
+    " WHEN NEW.size <= (SELECT coalesce(max(size), 0) FROM heads)"
+    " BEGIN SELECT RAISE(ABORT, 'heads are only added'); END",
 )

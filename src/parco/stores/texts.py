@@ -18,7 +18,19 @@ from parco import canonical
 from parco.errors import InternalError, RequestError, VerificationError
 from parco.stores import tables
 
-__all__ = ["ERASABLE", "KINDS", "erase", "find", "find_all", "intern", "intern_all", "normal", "read", "read_all"]
+__all__ = [
+    "ERASABLE",
+    "KINDS",
+    "check_lookups",
+    "erase",
+    "find",
+    "find_all",
+    "intern",
+    "intern_all",
+    "normal",
+    "read",
+    "read_all",
+]
 
 KINDS = ("actor", "contract", "dataset", "key", "label", "name", "question", "reason", "terms")
 
@@ -72,8 +84,16 @@ def read(connection: Connection, digest: str) -> str | None:
 
 def read_all(connection: Connection) -> dict[str, str | None]:
     """Every text by its digest, checked like `read`."""
-    rows = connection.execute(select(tables.texts))
-    return {row.digest: _checked(row.digest, row.salt, row.text) for row in rows}
+    columns = tables.texts.c
+    rows = connection.execute(select(columns.digest, columns.salt, columns.text)).all()
+    return {digest: _checked(digest, salt, text) for digest, salt, text in rows}
+
+
+def check_lookups(connection: Connection) -> None:
+    """Raises VerificationError unless each text is found under one of the kinds it may be of."""
+    for text, lookup in connection.execute(select(tables.texts.c.text, tables.texts.c.lookup)).all():
+        if text is not None and lookup not in {_lookup(kind, text) for kind in KINDS}:
+            raise VerificationError("a text of the ledger would not be found again: its look-up differs from it")
 
 
 def erase(connection: Connection, kind: str, text: str) -> bool:
