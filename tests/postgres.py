@@ -20,6 +20,7 @@ from typing import Any
 import psycopg
 
 from parco.stores.postgres_schema import administrators_sql
+from parco.stores.upgrade import VERSION
 
 __all__ = ["APP", "READER", "Server", "programs"]
 
@@ -64,10 +65,14 @@ class Server:
         self._process: subprocess.Popen[Any] | None = None
         self._free: list[str] = []
         self._numbers = itertools.count()
-        self._run("initdb", "-D", "data", "-U", ADMIN, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-        self.start()
-        self.run_sql("postgres", "CREATE DATABASE template")
-        self.run_sql("template", administrators_sql(APP, reader=READER))
+        try:
+            self._run("initdb", "-D", "data", "-U", ADMIN, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+            self.start()
+            self.run_sql("postgres", "CREATE DATABASE template")
+            self.run_sql("template", administrators_sql(APP, reader=READER))
+        except BaseException:
+            self.remove()
+            raise
 
     def start(self) -> None:
         """Starts the server, after recovery where it crashed, and returns when it answers."""
@@ -123,7 +128,7 @@ class Server:
             tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'parco'").fetchall()
             clear = [f"DELETE FROM parco.{name}" for (name,) in tables if name not in ("ledger", "writing")]
             statements = ["BEGIN", "SET LOCAL session_replication_role = replica", *clear]
-            statements += ["UPDATE parco.ledger SET identity = gen_random_uuid()", "COMMIT"]
+            statements += [f"UPDATE parco.ledger SET identity = gen_random_uuid(), version = {VERSION}", "COMMIT"]
             connection.execute("; ".join(statements))
 
     def free(self, database: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from parco.errors import LedgerFormatError, ParcoError, RequestError, StorageError, VerificationError
+from parco.errors import HaltedError, LedgerFormatError, ParcoError, RequestError, StorageError, VerificationError
 from parco.stores import filesystem, journal
 from parco.stores.sqlite import SqliteStore
 
@@ -230,6 +230,9 @@ def test_a_file_put_in_the_ledgers_place_is_seen_before_the_next_charge(store: S
     store.settle(started(store), answer=b"[1]")
     backup.replace(store.path)
     assert amounts(store) == (0, 0), "the file that is there is the one that is read"
+    with pytest.raises(HaltedError):
+        store.begin(ask(store, question="after"), serves=anything)
+    store.marks_path.unlink()  # as if nobody knew how far it had come
     request = started(store, question="after")
     with closing(SqliteStore(store.path)) as again:
         assert [row.state for row in again.history()] == ["open", "started"]

@@ -115,7 +115,8 @@ def administrators_sql(role: str, *, reader: str | None = None) -> str:
 
 
 def _tables() -> list[str]:
-    dialect = psycopg.dialect()  # type: ignore[no-untyped-call]
+    # The SQL is printed, so that no % of it may be doubled as in a statement with parameters.
+    dialect = psycopg.dialect(paramstyle="named")  # type: ignore[no-untyped-call]
     made = []
     for table in tables.metadata.sorted_tables:
         made.append(str(CreateTable(table).compile(dialect=dialect)).strip() + ";")
