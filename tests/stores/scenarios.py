@@ -6,6 +6,7 @@ every fault of every store.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from parco.stores.records import Recovery, Reserved
 from parco.stores.store import Store
 
 from .build import ONE, TENTH, anything, ask, opening, started
+from .forks import forked
 
 __all__ = ["ACTS", "Act", "lost", "reserved"]
 
@@ -71,8 +73,9 @@ def _void(store: Store) -> Act:
 
 
 def _tidy(store: Store) -> Act:
-    for question in ("a", "b"):
-        store.abandon(started(store, question=question))
+    """Two requests of a process that has ended, so that whoever acts, parent or child, finds them so."""
+    child = forked(lambda: [started(store, question=question) for question in ("a", "b")])
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     return store.tidy
 
 

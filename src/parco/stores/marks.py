@@ -21,6 +21,8 @@ __all__ = ["beside", "last", "on_this_host", "read", "read_witness", "record", "
 
 # The file is cut down to its last heads now and then; each line takes less than 600 bytes.
 _BYTES_MAX, _BYTES_KEPT = 1 << 20, 1 << 18
+# Where the last one is looked for: seven lines at least.
+_BYTES_LAST = 1 << 12
 
 
 def beside(ledger: Path) -> Path:
@@ -59,7 +61,7 @@ def write(path: Path, head: Head) -> None:
 
 def last(path: Path) -> Head | None:
     """The last head of the mark that can be read, None if there is none."""
-    return next(_readable(reversed(_lines(path, _BYTES_KEPT))), None)
+    return next(_readable(reversed(_lines(path, _BYTES_LAST))), None)
 
 
 def read(path: Path) -> list[Head]:
