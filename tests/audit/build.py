@@ -10,12 +10,12 @@ from sqlalchemy import Connection
 
 from parco.ledger.entries import Charge, MechanismFacts
 from parco.measure import Measure
-from parco.stores import heads, marks, requests
+from parco.stores import heads, requests
 from parco.stores.append import forget_appended
 from parco.stores.owner import current_owner
 from parco.stores.records import Recovery, Started
 from parco.stores.sqlite import SqliteStore
-from tests.stores.build import ONE, TENTH, anything, ask, opening, signed_store, started
+from tests.stores.build import ONE, TENTH, anything, ask, opening, signed_file, started
 
 HUNDREDTH = ONE // 100
 ANSWER = b'{"cells":[1,-2,3,4,5,6,7,8,9,10,11,12],"parco":"0.1.0"}'
@@ -29,7 +29,7 @@ def release(store: SqliteStore, question: str, cost: int = HUNDREDTH, scale: int
 
 def forty(path: Path) -> SqliteStore:
     """Signed, released, revised, capped, shared, rotated, lost and recovered, forfeited, and one request left open."""
-    store = signed_store(path)
+    store = signed_file(path)
     for number in range(3):
         release(store, f"first {number}")
     store.sign(opening(name="other", contract="another contract"))
@@ -62,19 +62,21 @@ def _lose(store: SqliteStore) -> None:
     position = release(store, "lost", cost=2 * TENTH, scale=5)
     proof = store.evidence(position - 2, position).proof
     shutil.copy(backup, store.path)
-    marks.marks_path(store.path).unlink()
+    store.marks_path.unlink()
     assert store.witness([proof.head]) == [proof.head]
-    store.recharge(Recovery(actor="steward", reason="a disk failed", receipts=(proof,), unshown=0))
+    store.recover(Recovery(actor="steward", reason="a disk failed", receipts=(proof,), unshown=0))
 
 
 def filled(path: Path, releases: int) -> SqliteStore:
     """Many releases, with a head behind each of their two commits, written in one transaction to save time."""
-    store = signed_store(path, cap=9000 * ONE)
+    store = signed_file(path, cap=9000 * ONE)
     wanted = ask(store, cost=HUNDREDTH, scale=100, fresh=True)
     with store._writing() as connection:
         standing = heads.check(connection)
         for _ in range(releases):
-            outcome = requests.decide(connection, wanted, serves=anything, owner=current_owner())
+            outcome = requests.decide(
+                connection, requests.look(connection, wanted), serves=anything, holder=current_owner()
+            )
             standing = _sealed(connection, standing)
             assert isinstance(outcome, Started)
             requests.settle(connection, outcome.request, answer=ANSWER)
