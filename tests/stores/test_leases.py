@@ -105,6 +105,15 @@ def test_only_a_reserved_request_starts_and_only_once(store: Store) -> None:
         store.start(number)
 
 
+def test_a_second_start_is_refused_and_takes_the_request_from_nobody(store: Store) -> None:
+    number = reserved(store)
+    store.start(number)
+    with pytest.raises(InternalError):
+        store.start(number)
+    assert store.tidy() == [], "it is still in the hand of whoever started it"
+    store.settle(number, answer=b"[1]")
+
+
 def test_a_worker_that_dies_after_its_start_forfeits_and_one_before_does_not(store: Store, address: Address) -> None:
     number, waiting = reserved(store), reserved(store, question="another")
     os.waitpid(forked(lambda: store.start(number)), 0)

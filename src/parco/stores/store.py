@@ -156,18 +156,22 @@ class Store(Witnessed):
 
         When this returns, the start is durable and this process owns the request: the data may be read.
         """
-        owner, in_hand = current_owner(), requests_in_hand(self.identity)
+        owner, in_hand, mine = current_owner(), requests_in_hand(self.identity), list[int]()
 
         def work(connection: Connection) -> Started:
+            mine.clear()
             requests.start(connection, request, owner=owner)
             # In hand before the commit: from then on, another thread may ask who holds it.
             in_hand.add(request)
+            mine.append(request)
             return Started(request)
 
         try:
             return self._write(work, spends=True)
         except BaseException:
-            self.abandon(request)
+            # Where it was started before, it stays in the hand of whoever did that.
+            for number in mine:
+                self.abandon(number)
             raise
 
     def abandon(self, request: int) -> None:
