@@ -192,6 +192,9 @@ class Ledger:
     def feed(self, line: bytes) -> None:
         """Takes the next line, without its end."""
         found = read(line, self.size + 1)
+        self.need(
+            found["tag"] == "answer" or not self.waiting, "answers", "the answer before is lost; its charge stands"
+        )
         getattr(self, f"_{found['tag']}")(found)
         if found["tag"] in ("head", "answer"):
             return
@@ -236,11 +239,8 @@ class Ledger:
         """A contract is in force on these accounts, if it lists them as they stand."""
         listed = [[n, self.terms[n][-1], self.accounts[n][CAP], self.accounts[n][CAP + 4]] for n in numbers]
         same = rows == listed and all(self.terms[n][4] == found["terms"] for n in numbers)
-        self.need(
-            same and found["contract"] not in self.seen,
-            "lineage",
-            "it does not fit the contract or accounts that stand",
-        )
+        new = found["contract"] not in self.seen
+        self.need(same and new, "lineage", "it does not fit the contract or accounts that stand")
         self.contracts[found["contract"]] = numbers
         self.seen.add(found["contract"])
 
@@ -331,16 +331,13 @@ class Ledger:
 
     def end(self) -> None:
         """Checks the last head, which answers for those before it, and what can only be said of the whole."""
-        head, accounts = (
-            json.loads(self.head or '{"size":-1}'),
-            sha256(ENCODE(list(self.accounts.values())).encode()).hex(),
-        )
+        head = json.loads(self.head or '{"size":-1}')
+        accounts = sha256(ENCODE(list(self.accounts.values())).encode()).hex()
         if head["size"] != self.size or not self.signed(head):
             raise CheckError("signed", self.size, "it has no head, or one with a false signature")
         if head["accounts"] != accounts:
             raise CheckError("balanced", self.size, "the accounts are not those that its head signed")
-        for request in self.waiting:
-            raise CheckError("answers", request, "its answer is lost; its charge stands")
+        self.need(not self.waiting, "answers", "the answer before is lost; its charge stands")
         for head in (head for head in self.outside if head["root"] not in self.strays):
             key = max(one for one in self.keys if one[0] <= head["size"])[1]
             if self.roots[head["size"]] != head["root"] or head["key"] != key or not self.signed(head):
