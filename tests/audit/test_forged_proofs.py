@@ -126,7 +126,7 @@ def test_a_proof_that_leaves_the_ledger_cannot_be_bent(original: SqliteStore) ->
     path: Any = record["path"]
     other = original.prove(8).record()
     one = base64.b64encode(bytes(32)).decode()
-    bent = [
+    bent: list[dict[str, Any]] = [
         {"position": 8},
         {"position": 0},
         {"position": "7"},
@@ -154,7 +154,7 @@ def test_a_consistency_proof_cannot_be_bent(original: SqliteStore) -> None:
     offline.Ledger().check_proof(record)
     old: Any = record["old"]
     path: Any = record["path"]
-    for change in (
+    changes: tuple[dict[str, Any], ...] = (
         {"path": []},
         {"path": path[:-1]},
         {"path": [*path, path[0]]},
@@ -162,6 +162,7 @@ def test_a_consistency_proof_cannot_be_bent(original: SqliteStore) -> None:
         {"old": {**old, "size": old["size"] + 1}},
         {"old": {**old, "signature": "0" * 128}},
         {"old": record["head"]},
-    ):
+    )
+    for change in changes:
         with pytest.raises(CheckError, match="proven"):
             offline.Ledger().check_proof(record | change)
