@@ -143,7 +143,7 @@ NAMED = {
     "an answer": ("answers", 4),
     "an account": ("tables", 0),
     "a text": ("kept", 0),
-    "a head": ("signed", 3),
+    "a head": ("signed", 4),
     "a node": ("rooted", 3),
 }
 

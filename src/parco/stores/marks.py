@@ -47,14 +47,14 @@ def record(path: Path, head: Head) -> None:
     """Adds a head to the mark, if the machine lets it; never raises for the machine."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write(path, head)
+        write(path, head, mode=0o600)
         if path.stat().st_size > _BYTES_MAX:
             _cut(path)
 
 
-def write(path: Path, head: Head) -> None:
-    """Adds a head to a file of heads, which is made if there is none."""
-    handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
+def write(path: Path, head: Head, *, mode: int = 0o644) -> None:
+    """Adds a head to a file of heads, which is made, with this mode, if there is none."""
+    handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, mode)
     with open(handle, "ab", buffering=0) as file:
         file.write(head.line + b"\n")
 
@@ -97,5 +97,6 @@ def _lines(path: Path, end: int | None) -> list[bytes]:
 def _cut(path: Path) -> None:
     lines = _lines(path, _BYTES_KEPT)[1:]
     draft = path.with_name(f".{path.name}.{os.getpid()}.new")
-    draft.write_bytes(b"\n".join(lines))
+    with open(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+        file.write(b"\n".join(lines))
     draft.replace(path)
