@@ -61,7 +61,12 @@ def write(path: Path, head: Head, *, mode: int = 0o644) -> None:
 
 def last(path: Path) -> Head | None:
     """The last head of the mark that can be read, None if there is none."""
-    return next(_readable(reversed(_lines(path, _BYTES_LAST))), None)
+    # As a rule in the last lines; further back only behind what is no head.
+    for end in (_BYTES_LAST, _BYTES_KEPT):
+        found = next(_readable(reversed(_lines(path, end))), None)
+        if found is not None:
+            return found
+    return None
 
 
 def read(path: Path) -> list[Head]:
