@@ -28,7 +28,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from sqlalchemy import insert, update
+from sqlalchemy import Connection, insert, update
 
 from machine import machine
 from parco.errors import BudgetError
@@ -149,7 +149,7 @@ class _Bare:
         self._execute, self._mark = _driver(place)
         self._bodies = bodies
         self._last = 1
-        ((self._known,),) = self._execute("SELECT digest FROM texts LIMIT 1", ())
+        ((self._key,),) = self._execute("SELECT key FROM keys", ())
 
     def release(self) -> None:
         """Both transactions."""
@@ -157,30 +157,39 @@ class _Bare:
         self.settle()
 
     def begin(self) -> None:
-        """A charge, two texts, two entries, a request and its owner."""
+        """A charge, two texts, two entries with their nodes, a request and its owner, a head."""
         digests = [secrets.token_hex(32) for _ in range(4)]
         self._execute("BEGIN", ())
         self._execute("UPDATE accounts SET reserved = reserved + 1 WHERE account = 1", ())
         for digest, lookup in (digests[:2], digests[2:]):
             self._insert("texts", digest, b"salt" * 4, "question 12345", lookup)
         for body in self._bodies[:2]:
-            self._last += 1
-            self._insert("entries", self._last, body)
+            self._entry(body)
         self._request = self._last - 1
         self._insert("requests", self._request, digests[0], digests[2], "started", 1, None)
         self._insert("owners", self._request, *vars(current_owner()).values())
+        self._head()
         self._execute("COMMIT", ())
 
     def settle(self) -> None:
-        """A charge, an entry, a request's state and an answer."""
+        """A charge, an entry with its nodes, a request's state, an answer and a head."""
         self._execute("BEGIN", ())
         self._execute("UPDATE accounts SET reserved = reserved - 1, spent = spent + 1 WHERE account = 1", ())
-        self._last += 1
-        self._insert("entries", self._last, self._bodies[2])
+        self._entry(self._bodies[2])
         change = f"UPDATE requests SET state = 'settled', settled = {self._mark} WHERE request = {self._mark}"  # noqa: S608
         self._execute(change, (self._last, self._request))
         self._insert("answers", self._request, b"salt" * 4, ANSWER)
+        self._head()
         self._execute("COMMIT", ())
+
+    def _entry(self, body: bytes) -> None:
+        self._last += 1
+        self._insert("entries", self._last, body)
+        self._insert("tree", self._last, b"node" * 16)
+
+    def _head(self) -> None:
+        digests = [secrets.token_hex(32) for _ in range(3)]
+        self._insert("heads", self._last, *digests, self._key, secrets.token_hex(64))
 
     def _insert(self, table: str, *values: object) -> None:
         self._execute(f"INSERT INTO {table} VALUES ({', '.join([self._mark] * len(values))})", values)  # noqa: S608
@@ -220,14 +229,15 @@ def _recovery(place: str | Path) -> tuple[float, float]:
 
 def _fill(store: Store) -> None:
     """Open requests of a process that is gone, written in large transactions: the rows that as many begins write."""
-    store.begin(replace(_template(store), question="the first"), serves=_any)
+    first = _started(store.begin(replace(_template(store), question="the first"), serves=_any))
     reserve, start = (decode(body) for body in list(store.entries())[1:])
     if not isinstance(reserve, Reserve) or not isinstance(start, Start):
         raise TypeError(reserve)
+    store.forfeit(first)
     gone = vars(current_owner()) | {"started": 1}
-    with store._writing() as opened:
-        opened.exec_driver_sql("UPDATE owners SET started = 1")
-        numbers = range(4, 2 * OPEN + 2, 2)
+
+    def work(opened: Connection) -> None:
+        numbers = range(5, 2 * OPEN + 5, 2)
         # As texts that were erased: their digests stand for themselves.
         texts = [{"digest": f"{number:064x}", "salt": None, "text": None, "lookup": None} for number in numbers]
         opened.execute(insert(tables.texts), texts)
@@ -239,7 +249,7 @@ def _fill(store: Store) -> None:
                 lambda seq, number=number: replace(start, seq=seq, request=number),
             )
         ]
-        append_all(opened, makes, last=3)
+        append_all(opened, makes, last=4)
         requests = [
             {
                 "request": number,
@@ -254,7 +264,8 @@ def _fill(store: Store) -> None:
         opened.execute(insert(tables.requests), requests)
         opened.execute(insert(tables.owners), [{"request": number, **gone} for number in numbers])
         opened.execute(update(tables.accounts).values(reserved=OPEN))
-    store.abandon(2)
+
+    store._write(work)
     store.verify()
 
 
