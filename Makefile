@@ -22,6 +22,7 @@ check: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python bench/release.py
+	$(BIN)/python bench/ledger.py
 
 bench-accounting: $(VENV)/dev.stamp
 	$(BIN)/python bench/accounting.py --write

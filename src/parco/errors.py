@@ -11,7 +11,8 @@
     │   └── KeyReuseError      an idempotency key used before for something else
     ├── BudgetError        the policy's turn           exit 3, HTTP 402
     ├── VerificationError  the evidence's turn         exit 4, HTTP 409
-    │   ├── LedgerFormatError  not a ledger, damaged, or of a newer format
+    │   ├── LedgerFormatError  not a ledger, damaged, or of an older or newer format
+    │   ├── HaltedError        some of the ledger's past is lost: nothing is begun until `parco ledger recover`
     │   └── ContractChangedError  the contract was edited after it was signed
     ├── StorageError       the machine's turn          exit 5, HTTP 503
     │   └── BusyError          another process holds the ledger or the question
@@ -34,6 +35,7 @@ __all__ = [
     "ContractError",
     "DataError",
     "ForfeitedError",
+    "HaltedError",
     "InternalError",
     "KeyReuseError",
     "LedgerFormatError",
@@ -120,9 +122,15 @@ class VerificationError(ParcoError):
 
 
 class LedgerFormatError(VerificationError):
-    """The file is not a parco ledger, is damaged, or has a newer format than this version reads."""
+    """The file is not a parco ledger, is damaged, or has another format than this version reads."""
 
     code = "ledger-format"
+
+
+class HaltedError(VerificationError):
+    """The ledger signed a head that it does not extend: nothing is begun until the lost past is charged again."""
+
+    code = "halted"
 
 
 class ContractChangedError(VerificationError):

@@ -104,7 +104,7 @@ def test_who_splits_a_budget_gets_parts_that_fit(tmp_path: Path) -> None:
 
 def test_any_split_into_decimals_adds_up_exactly() -> None:
     """The class of fault: a float anywhere between the text of a cost and the account."""
-    random = Random(9)  # noqa: S311 - splits for a test, the same each time
+    random = Random(9)
     contract = Contract.parse(contract_text(budget=budget("1")))
     query = Query.of(contract, "count")
     for _ in range(60):

@@ -35,7 +35,7 @@ def distinct(path: Path, asked: Query, rows: list[tuple[str, ...]], *, secret: b
 @pytest.mark.parametrize("order", range(5))
 def test_five_values_with_the_outlier_and_five_without(tmp_path: Path, order: int) -> None:
     rows: list[tuple[str, ...]] = list(HOLDERS)
-    Random(order).shuffle(rows)  # noqa: S311 - an order for a test
+    Random(order).shuffle(rows)
     asked = query()
     secret = bytes([order]) * 32
     assert distinct(tmp_path / "a.csv", asked, rows, secret=secret) == [5]
@@ -50,7 +50,7 @@ def test_no_unit_moves_the_count_by_more_than_it_may_keep(tmp_path: Path, neighb
     asked = query(neighbours, by=("ward",))
     stated = sensitivity(asked)
     assert stated.l1 == (2 if neighbours == "add-or-remove" else 4)
-    random, farthest = Random(23), 0  # noqa: S311 - tables for a test
+    random, farthest = Random(23), 0
     for _ in range(25):
         others = [(f"o{random.randint(1, 3)}", random.choice("abcde"), random.choice("uv")) for _ in range(4)]
         wards = random.sample(["u", "v", "uv"], 2)

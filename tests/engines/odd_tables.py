@@ -169,7 +169,7 @@ class Odd:
 
 def odd(seed: int) -> Odd:
     """A few hundred rows of a few people, under a contract that is another for each seed."""
-    random = Random(seed)  # noqa: S311 - a test's table, the same each time
+    random = Random(seed)
     chosen = {name: _rules(random, values) for name, values in (("x", ("0.25", "-10", "20")), ("n", ("5", "9", "0")))}
     forms = {name: _some(random, ("casefold", "strip")) for name in ("who", "ward")}
     forms["who"] = (*forms["who"], *_some(random, ("nfc",)))

@@ -56,7 +56,7 @@ class Visit:
 
 def visits(seed: int, *, numbered: bool, doubles: bool) -> list[Visit]:
     """About 300 rows of a dozen people: units are whole numbers if `numbered`, scores NaN or infinite if `doubles`."""
-    random = Random(seed)  # noqa: S311 - a test's table, the same each time
+    random = Random(seed)
     people = [str(100 + place) for place in range(12)] if numbered else list(_PEOPLE)
     made = []
     for person in people:

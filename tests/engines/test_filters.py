@@ -128,7 +128,7 @@ def is_never(contract: Contract, text: str) -> bool:
 
 @pytest.mark.parametrize("table", range(10))
 def test_random_conditions_keep_the_rows_they_mean(tmp_path: Path, table: int) -> None:
-    random = Random(table)  # noqa: S311 - a test's conditions, the same each time
+    random = Random(table)
     doubles = table % 2 == 0
     made = visits(500 + table, numbered=True, doubles=doubles)
     if table % 3:

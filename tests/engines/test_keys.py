@@ -36,7 +36,7 @@ def meant(rows: list[tuple[str, str | int]], groups: int) -> dict[str | int, int
 
 @pytest.mark.parametrize("groups", [1, 2, 4, 99])
 def test_each_unit_keeps_its_keys_by_the_rule(tmp_path: Path, groups: int) -> None:
-    random = Random(groups)  # noqa: S311 - rows for a test
+    random = Random(groups)
     rows = [(f"p{random.randrange(40)}", random.choice(WORDS)) for _ in range(300)]
     ages = [random.randrange(-9, 50) for _ in rows]
     contract = declared(groups=groups)

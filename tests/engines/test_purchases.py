@@ -49,7 +49,7 @@ def test_shuffled_purchases_give_the_integers_of_the_rule(
 ) -> None:
     head, lines = purchases
     mixed = list(lines)
-    Random(0).shuffle(mixed)  # noqa: S311 - an order for a test, the same each time
+    Random(0).shuffle(mixed)
     table = [line.split(",") for line in mixed[::-1]]
     files = [
         write(tmp_path / "a.csv", "\n".join([head, *lines]) + "\n"),

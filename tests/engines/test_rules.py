@@ -26,7 +26,7 @@ TABLES = 60
 
 
 def question(made: Odd, seed: int) -> tuple[str, str | None, list[str]]:
-    random = Random(seed)  # noqa: S311 - a test's question, the same each time
+    random = Random(seed)
     statistic, column = random.choice(
         [("sum", "x"), ("sum", "x"), ("sum", "n"), ("count", None), ("count_units", None)]
     )
@@ -183,7 +183,7 @@ def test_a_unit_moves_a_clamped_sum_by_no_more_than_the_sensitivity(tmp_path: Pa
     query = ask(agreed(column, groups=3, rows=4), "sum", "x", by)
     stated, farthest = sensitivity(query), Fraction(0)
     for seed in range(20):
-        random = Random(seed)  # noqa: S311 - a test's table
+        random = Random(seed)
         others = "".join(f"{random.randint(0, 5)},{random.randint(-9, 9)},{random.randint(0, 4)}\n" for _ in range(40))
         own = "".join(f"z,{random.choice(('', '9', '-9', '90', 'inf'))},{random.randint(0, 4)}\n" for _ in range(30))
         whole = run(write(tmp_path / "a.csv", "person,x,k\n" + others + own), query)
@@ -216,7 +216,7 @@ def test_every_character_has_one_normal_form_in_the_contract_and_in_the_engine()
     normal = values._normal(exp.column("x"), forms).sql(dialect="duckdb")
     with duckdb.connect() as connection:
         connection.register("texts", texts)
-        found = connection.execute(f"SELECT {normal} FROM texts").fetchall()  # noqa: S608 - our own tree
+        found = connection.execute(f"SELECT {normal} FROM texts").fetchall()
     assert [text for (text,) in found] == [normal_text(letter, forms) for letter in letters]
     assert [text for (text,) in found] == [reference.normal(letter, ("nfc", *forms)) for letter in letters]
 
@@ -230,7 +230,7 @@ def test_every_known_character_loses_the_same_marks_in_the_contract_and_in_the_e
     normal = values._normal(exp.column("x"), forms).sql(dialect="duckdb")
     with duckdb.connect() as connection:
         connection.register("texts", pa.table({"x": letters}))
-        found = [text for (text,) in connection.execute(f"SELECT {normal} FROM texts").fetchall()]  # noqa: S608
+        found = [text for (text,) in connection.execute(f"SELECT {normal} FROM texts").fetchall()]
     assert found == [normal_text(letter, forms) for letter in letters]
     assert found == [reference.normal(letter, ("nfc", *forms)) for letter in letters]
 

@@ -47,7 +47,7 @@ def test_flights_by_month_in_new_york_and_their_delays(tmp_path: Path) -> None:
 
 def adult_rows(count: int) -> str:
     """Made-up people in the form of adult.data: its separators, its gaps, its empty last line."""
-    chance = random.Random(1994)  # noqa: S311 - made-up people, no noise
+    chance = random.Random(1994)
     lines = [
         f"{chance.randint(17, 90)}, Private, {chance.randint(10**4, 10**6)}, {chance.choice(['HS-grad', 'Masters'])}, "
         f"9, Divorced, {chance.choice(['?', 'Sales'])}, Husband, White, {chance.choice(['Male', 'Female'])}, "

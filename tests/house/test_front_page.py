@@ -25,6 +25,7 @@ PUBLIC = [
     "Cost",
     "DataError",
     "ForfeitedError",
+    "HaltedError",
     "InternalError",
     "KeyReuseError",
     "KeysAnswer",

@@ -13,11 +13,14 @@ from parco.ledger.entries import (
     MechanismFacts,
     Open,
     Opened,
+    Recover,
     Reserve,
     Revise,
+    Rotate,
     SensitivityFacts,
     Settle,
     Start,
+    Stray,
 )
 
 
@@ -90,3 +93,19 @@ def revise(seq: int = 2, *, contract: str = "c2", revised: str = "c", cap: int =
 
 def cap(seq: int = 2, to: int = 200, *, account: int = 1) -> Cap:
     return Cap(seq=seq, actor=mark("ana"), time=7, accounts=(Capped(account, to),), reason=mark("why"))
+
+
+def recover(seq: int = 2, *, cost: int = 40, delta: int = 0, lost: str = "lost", account: int = 1) -> Recover:
+    return Recover(
+        seq=seq,
+        actor=mark("ana"),
+        time=8,
+        strays=(Stray(9, mark(lost)),),
+        charges=(Charge(account, cost, delta),),
+        reason=mark("why"),
+    )
+
+
+def rotate(seq: int = 2, *, old: str = "old", new: str = "new") -> Rotate:
+    signatures = {"by_old": mark(old) * 2, "by_new": mark(new) * 2}
+    return Rotate(seq=seq, actor=mark("ana"), time=8, old=mark(old), new=mark(new), reason=mark("why"), **signatures)

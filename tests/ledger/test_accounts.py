@@ -14,7 +14,7 @@ from parco.errors import VerificationError
 from parco.ledger.accounts import EMPTY, State, apply, replay
 from parco.ledger.entries import Balance, Capped, Charge, Entry, Forfeit, Opened, Settle, Void, encode
 
-from .build import cap, mark, opening, reserve, revise, settle, start
+from .build import cap, mark, opening, recover, reserve, revise, rotate, settle, start
 
 VOID = Void(seq=3, actor=mark("ana"), request=2)
 FORFEIT = Forfeit(seq=4, actor=mark("ana"), request=2)
@@ -152,6 +152,41 @@ def test_the_last_unit_can_be_spent_and_no_more() -> None:
 def test_an_overdrawn_account_takes_no_new_spending() -> None:
     account = replace(after(opening()).accounts[1], spent=120, excess=20)
     assert not account.has_room(Charge(1, 0))
+
+
+def test_what_was_lost_is_charged_beyond_the_cap_and_shown_as_excess() -> None:
+    within = after(opening(), recover(cost=40)).accounts[1]
+    assert (within.spent, within.excess) == (40, 0)
+    over = after(opening(), reserve(), recover(3, cost=80)).accounts[1]
+    assert (over.spent, over.reserved, over.excess) == (80, 40, 20)
+    assert not over.has_room(Charge(1, 1))
+    again = after(opening(), reserve(), recover(3, cost=80), recover(4, cost=5, delta=20, lost="other")).accounts[1]
+    assert (again.spent, again.excess, again.delta_excess) == (85, 25, 20 + 1 - 10)
+
+
+def test_a_higher_cap_makes_room_again_and_the_excess_stays() -> None:
+    account = after(opening(), recover(cost=150), cap(3, to=200)).accounts[1]
+    assert (account.excess, account.has_room(Charge(1, 50)), account.has_room(Charge(1, 51))) == (50, True, False)
+
+
+@pytest.mark.parametrize(
+    ("message", "entries"),
+    [
+        ("answered for before", (opening(), recover(), recover(3))),
+        ("no account 2", (opening(), recover(account=2))),
+        ("not the one that signs", (opening(), rotate(), rotate(3, old="old", new="third"))),
+        ("used before", (opening(), rotate(), rotate(3, old="new", new="old"))),
+        ("used before", (opening(), rotate(old="same", new="same"))),
+    ],
+)
+def test_false_recoveries_and_rotations_are_refused(message: str, entries: tuple[Entry, ...]) -> None:
+    with pytest.raises(VerificationError, match=message):
+        after(*entries)
+
+
+def test_keys_follow_each_other() -> None:
+    state = after(opening(), rotate(), rotate(3, old="new", new="third"))
+    assert dict(state.rotations) == {2: (mark("old"), mark("new")), 3: (mark("new"), mark("third"))}
 
 
 def test_a_revision_goes_on_with_the_accounts_and_requests_in_flight() -> None:

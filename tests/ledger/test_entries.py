@@ -19,13 +19,15 @@ from parco.ledger.entries import (
     Forfeit,
     MechanismFacts,
     SensitivityFacts,
+    Stray,
     Void,
     decode,
     encode,
+    rotation_statement,
     secret_commitment,
 )
 
-from .build import cap, mark, opening, reserve, revise, settle, start
+from .build import cap, mark, opening, recover, reserve, revise, rotate, settle, start
 
 EVERY: list[Entry] = [
     opening(),
@@ -36,6 +38,9 @@ EVERY: list[Entry] = [
     settle(),
     Void(seq=4, actor=mark("ana"), request=2),
     Forfeit(seq=4, actor=mark("ana"), request=2),
+    recover(),
+    replace(recover(), charges=(), strays=tuple(Stray(size, "ab"[size % 2] * 64) for size in (8, 9))),
+    rotate(),
 ]
 
 
@@ -53,6 +58,8 @@ def test_the_bytes_of_format_1_never_change() -> None:
     assert mark(encode(opening()).decode()) == "925a87d5c0a391fbc66637d95113e498ff9d12d451f77075d4b26931b818b74a"
     assert mark(encode(reserve()).decode()) == "4d8ebd278ae832e6d37eb1b5530455f3593f2a46529af93043dcff4f38dcc102"
     assert mark(encode(settle()).decode()) == "0779967c179317e480dd31eb6a3719c64ced900cf4136bb677987b3d8ced6699"
+    assert mark(encode(recover()).decode()) == "a47896e3fb0295d2e73194b8a0ccb8d4235e12461414ad9022dbd8178a6ce399"
+    assert mark(encode(rotate()).decode()) == "f6dd025f1bf444548932568f433f722f1b13d605c20bcfb87c6f0fcb3195d9ee"
     assert (
         encode(cap())
         == (
@@ -72,7 +79,16 @@ def test_resolving_entries_carry_no_time() -> None:
     """How long a data access took may depend on the data."""
     for entry in EVERY:
         timed = "time" in canonical.decode(encode(entry))
-        assert timed == (type(entry).__name__ in ("Open", "Revise", "Cap", "Reserve"))
+        assert timed == (type(entry).__name__ in ("Open", "Revise", "Cap", "Reserve", "Recover", "Rotate"))
+
+
+@pytest.mark.parametrize(
+    "change", [{"seq": 3}, {"old": mark("x")}, {"new": mark("x")}, {"reason": mark("x")}, {"time": 9}], ids=str
+)
+def test_a_rotation_is_signed_whole_but_for_its_signatures(change: dict[str, Any]) -> None:
+    signed = rotation_statement(rotate())
+    assert rotation_statement(replace(rotate(), **change)) != signed
+    assert rotation_statement(replace(rotate(), by_old="0" * 128)) == signed
 
 
 @pytest.mark.parametrize(
@@ -84,7 +100,7 @@ def test_resolving_entries_carry_no_time() -> None:
         replace(reserve(), mechanism=MechanismFacts("laplace", Fraction(1), Fraction(1))),
         replace(reserve(), mechanism=MechanismFacts("gaussian", Fraction(0), Fraction(1))),
         replace(reserve(), sensitivity=SensitivityFacts(Fraction(0), Fraction(1))),
-        replace(reserve(), mechanism=MechanismFacts("gaussian", Fraction(2**1024), Fraction(1))),
+        replace(reserve(), mechanism=MechanismFacts("gaussian", Fraction(10**308), Fraction(1))),
         replace(reserve(), cells=0),
         replace(reserve(), cells=True),
         replace(reserve(), charges=()),

@@ -28,7 +28,7 @@ def magnitudes(law: Law, count: int | None) -> list[int]:
     end = law.guess(2.0**-62)
     if count is None or end <= count:
         return list(range(1, end))
-    stream = random.Random(f"{law}")  # noqa: S311 - words of a test
+    stream = random.Random(f"{law}")
     found: set[int] = set()
     while len(found) < count:
         found.add(max(law.guess(2.0 ** -stream.uniform(1, 62)), 1))

@@ -136,7 +136,7 @@ def test_the_mills_ratio_and_its_slope_are_as_exact_as_claimed() -> None:
 
 
 def test_exponential_and_density_are_as_exact_as_claimed() -> None:
-    draw = random.Random(3)  # noqa: S311 - points for a test, the same each time
+    draw = random.Random(3)
     values = np.array([*(draw.uniform(-700, 700) for _ in range(300)), *(draw.uniform(-1, 1) for _ in range(100)), 0.0])
     with mpmath.workdps(40):
         truths = [mpmath.exp(mpmath.mpf(float(value))) for value in values]
@@ -149,7 +149,7 @@ def test_exponential_and_density_are_as_exact_as_claimed() -> None:
 
 
 def test_the_rule_of_lobatto_is_never_below_the_integral_and_close() -> None:
-    draw = random.Random(4)  # noqa: S311
+    draw = random.Random(4)
     cases = [(draw.uniform(-0.24, 37), 10 ** draw.uniform(-9, -0.31)) for _ in range(80)] + [(-0.25, 0.5), (37.0, 0.5)]
     cases = [(max(x, -mu / 2), mu) for x, mu in cases]
     x, mu = (np.array(column) for column in zip(*cases, strict=True))

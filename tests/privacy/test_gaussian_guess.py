@@ -14,7 +14,7 @@ CLOSE = Fraction(1, 10**12)
 
 def drawn(count: int, seed: int) -> list[tuple[Fraction, Fraction, Fraction]]:
     """Triples of mu^2, epsilon and delta over mu 1e-9..1e4, epsilon 0..1e8, delta 1e-300..1-1e-12."""
-    draw = random.Random(seed)  # noqa: S311 - points for a test, the same each time
+    draw = random.Random(seed)
     triples = []
     for place in range(count):
         mu = 10 ** draw.uniform(-9, 4)

@@ -56,7 +56,7 @@ with parco.Session(contract, data=folder / "rows.parquet", ledger=folder / "many
 @pytest.mark.skipif(not STATUS.exists(), reason="no such file on this system: the peak cannot be read")
 @pytest.mark.parametrize("wanted", [50_000, pytest.param(1_000_000, marks=pytest.mark.long)])
 def test_many_cells_take_bounded_memory(tmp_path: Path, wanted: int) -> None:
-    rows = f"SELECT i AS unit, i % {wanted} AS value FROM range({2 * wanted}) r(i)"  # noqa: S608 - of a test
+    rows = f"SELECT i AS unit, i % {wanted} AS value FROM range({2 * wanted}) r(i)"
     with duckdb.connect() as connection:
         connection.execute(f"COPY ({rows}) TO '{tmp_path / 'rows.parquet'}' (FORMAT parquet)")
     done = subprocess.run(

@@ -175,8 +175,8 @@ def test_odd_data_change_the_keys_and_nothing_else(tmp_path: Path) -> None:
 
 def test_the_order_of_rows_changes_nothing(tmp_path: Path) -> None:
     rows = [row for unit in range(60) for row in visits(f"c{unit % 4}", f"c{unit % 5}", unit=str(unit))]
-    shuffled = random.Random(7).sample(rows, len(rows))  # noqa: S311 - an order for a test
-    tape, found = random.Random(8).randbytes(4096), []  # noqa: S311 - a tape for a test
+    shuffled = random.Random(7).sample(rows, len(rows))
+    tape, found = random.Random(8).randbytes(4096), []
     for name, table in (("sorted", rows), ("shuffled", shuffled)):
         with TapeSession(shop(tmp_path / name, table), tape=tape) as session:
             release = session.select_keys("city", cost="4", delta="9e-7")

@@ -12,7 +12,7 @@ from parco.errors import BusyError, LedgerFormatError, NotSignedError, StorageEr
 from parco.stores import connection
 from parco.stores.sqlite import SqliteStore
 
-from .build import amounts, anything, ask, run_sql, signed_store
+from .build import amounts, anything, ask, run_sql, signed_file
 from .children import run
 
 HOLDS_THE_LOCK = """
@@ -60,13 +60,13 @@ def test_another_kind_of_file_is_refused_and_left_alone(tmp_path: Path, make: ob
     assert (path.read_bytes() if path.is_file() else b"") == before
 
 
-def test_a_newer_format_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
-    signed_store(path)
+    signed_file(path)
     run_sql(path, "PRAGMA user_version = 7")
-    with pytest.raises(LedgerFormatError, match=r"format 7, .*reads up to format 1: upgrade") as caught:
+    with pytest.raises(LedgerFormatError, match=r"version 7 .*reads up to version 4: upgrade") as caught:
         SqliteStore.open(path)
-    assert caught.value.facts == {"found": 7, "supported": 1}
+    assert caught.value.facts == {"found": 7, "supported": 4}
     run_sql(path, "PRAGMA user_version = 0")
     with pytest.raises(LedgerFormatError, match="damaged"):
         SqliteStore.open(path)
@@ -75,7 +75,7 @@ def test_a_newer_format_is_refused_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("keep", [0.9, 0.5, 0.1, 0.01, 0.0001])
 def test_a_truncated_ledger_is_refused(tmp_path: Path, keep: float) -> None:
     path = tmp_path / "x.ledger"
-    signed_store(path)
+    signed_file(path)
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * keep)])
     with pytest.raises(LedgerFormatError):
@@ -84,7 +84,7 @@ def test_a_truncated_ledger_is_refused(tmp_path: Path, keep: float) -> None:
 
 def test_settings_are_as_they_should_be(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
-    signed_store(path)
+    signed_file(path)
     with closing(connection.connect(path, busy_seconds=3)) as raw:
         found = {name: connection._pragma(raw, name) for name in ("journal_mode", "synchronous", "foreign_keys")}
         assert connection._pragma(raw, "busy_timeout") == 3000
@@ -92,14 +92,14 @@ def test_settings_are_as_they_should_be(tmp_path: Path) -> None:
     tables = run_sql(
         path, "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite%'"
     )
-    assert len(tables) == 9
+    assert len(tables) == 14
     assert all(strict for _, strict in tables)
 
 
 @pytest.mark.parametrize("name", ["synchronous", "foreign_keys", "secure_delete", "fullfsync"])
 def test_a_setting_that_does_not_stick_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     path = tmp_path / "x.ledger"
-    signed_store(path)
+    signed_file(path)
     honest = connection._pragma
 
     def deaf(raw: sqlite3.Connection, statement: str) -> object:
@@ -113,7 +113,7 @@ def test_a_setting_that_does_not_stick_is_refused(tmp_path: Path, monkeypatch: p
 
 def test_a_ledger_switched_to_wal_is_switched_back_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
-    signed_store(path)
+    signed_file(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA journal_mode = WAL")
         other.execute("BEGIN")
@@ -126,7 +126,7 @@ def test_a_ledger_switched_to_wal_is_switched_back_or_refused(tmp_path: Path) ->
 
 def test_a_held_lock_is_busy_and_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
-    signed_store(path)
+    signed_file(path)
     store = SqliteStore(path, busy_seconds=0.1)
     request = ask(store)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -140,7 +140,7 @@ def test_a_held_lock_is_busy_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_opening_the_ledger_elsewhere_in_the_process_drops_no_lock(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
-    store = signed_store(path)
+    store = signed_file(path)
     with store._writing():
         SqliteStore.create_or_open(path).history()
         store.repeated(1)
@@ -150,7 +150,7 @@ def test_opening_the_ledger_elsewhere_in_the_process_drops_no_lock(tmp_path: Pat
 def test_the_test_above_can_fail(tmp_path: Path) -> None:
     """A plain reading of the file drops every lock of the process: why no header is read that way."""
     path = tmp_path / "x.ledger"
-    store = signed_store(path)
+    store = signed_file(path)
     with store._writing():
         path.read_bytes()
         assert run(HOLDS_THE_LOCK, path).stdout == "wrote\n"

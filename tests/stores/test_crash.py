@@ -12,58 +12,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
 
 from parco.errors import ForfeitedError, NotSignedError, StorageError
 from parco.stores import connection
 from parco.stores.records import Started
 from parco.stores.sqlite import SqliteStore
 
-from .build import TENTH, amounts, anything, ask, opening, signed_store, started
+from .build import TENTH, amounts, anything, ask, opening, signed_file, started
 from .children import run
-
-ENDED = 0
-STATEMENTS_MAX = 200
-
-
-def killed_at(statement: int, work: Callable[[], object]) -> bool:
-    """Whether a forked child, killed with SIGKILL before its n-th statement, got that far; commits count as one."""
-    child = os.fork()
-    if child == 0:
-        _die_at(statement)
-        try:
-            work()
-        finally:
-            os._exit(ENDED)
-    _, status = os.waitpid(child, 0)
-    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-
-
-def _die_at(statement: int) -> None:
-    count = 0
-
-    def step(*_: Any) -> None:
-        nonlocal count
-        count += 1
-        if count == statement:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    event.listen(Engine, "before_cursor_execute", step)
-    event.listen(Engine, "commit", step)
+from .forks import STATEMENTS_MAX, killed_at
 
 
 def every_statement(work: Callable[[], object]) -> Iterator[int]:
     """Kills `work` before its first statement, its second, ... and yields after each, until it runs to its end."""
     for statement in range(1, STATEMENTS_MAX):
         if not killed_at(statement, work):
-            assert statement > 8, "the work ended too soon to have done anything"
+            assert statement > 4, "the work ended too soon to have done anything"
             return
         yield statement
     raise AssertionError("the work never came to its end")
 
 
 def test_killed_before_each_statement_of_a_reservation(tmp_path: Path) -> None:
-    store = signed_store(tmp_path / "x.ledger")
+    store = signed_file(tmp_path / "x.ledger")
     request = ask(store, key="k")
     before = list(store.entries())
     for _ in every_statement(lambda: store.begin(request, serves=anything)):
@@ -75,7 +46,7 @@ def test_killed_before_each_statement_of_a_reservation(tmp_path: Path) -> None:
 
 
 def test_killed_before_each_statement_of_a_settlement(tmp_path: Path) -> None:
-    store = signed_store(tmp_path / "x.ledger")
+    store = signed_file(tmp_path / "x.ledger")
     request = started(store)
     before = list(store.entries())
     for _ in every_statement(lambda: store.settle(request, answer=b"[1]")):
@@ -88,14 +59,14 @@ def test_killed_before_each_statement_of_a_settlement(tmp_path: Path) -> None:
 def test_killed_before_each_statement_of_signing(tmp_path: Path) -> None:
     """Nothing, an empty ledger or a signed one, each of which can be signed."""
     path = tmp_path / "x.ledger"
-    for _ in every_statement(lambda: signed_store(path)):
+    for _ in every_statement(lambda: signed_file(path)):
         if path.exists():
             store = SqliteStore.open(path)
             assert store.verify().size == 0
             with pytest.raises(NotSignedError):
                 store.signed("purchases", "sales")
             path.unlink()
-    assert signed_store(path).verify().size == 1
+    assert signed_file(path).verify().size == 1
 
 
 @pytest.mark.parametrize("moment", ["link", "unlink", "_sync_folder"])
@@ -108,9 +79,9 @@ def test_killed_around_the_naming_of_a_new_ledger(tmp_path: Path, monkeypatch: p
     place = {"link": os, "unlink": Path, "_sync_folder": connection}[moment]
     with monkeypatch.context() as patch:
         patch.setattr(place, moment, die)
-        assert killed_at(STATEMENTS_MAX, lambda: signed_store(path))
+        assert killed_at(STATEMENTS_MAX, lambda: signed_file(path))
     assert path.exists() == (moment != "link")
-    assert signed_store(path).verify().size == 1
+    assert signed_file(path).verify().size == 1
 
 
 def test_two_signers_at_once_make_one_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,13 +90,13 @@ def test_two_signers_at_once_make_one_ledger(tmp_path: Path, monkeypatch: pytest
 
     def late(draft: Path, target: Path) -> None:
         monkeypatch.setattr(os, "link", link)
-        signed_store(path)
+        signed_file(path)
         link(draft, target)
 
     monkeypatch.setattr(os, "link", late)
-    store = signed_store(path)
+    store = signed_file(path)
     assert store.verify().size == 1
-    assert [file.name for file in tmp_path.iterdir()] == ["x.ledger"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["x.ledger", "x.ledger.heads"]
 
 
 # The limit stops the journal's first page, or lets it pass and stops the growing ledger itself.
@@ -161,7 +132,7 @@ except StorageError as error:
 
 @pytest.mark.parametrize("which", ["journal", "ledger"])
 def test_disk_full_at_reserve_changes_nothing(tmp_path: Path, which: str) -> None:
-    store = signed_store(tmp_path / "x.ledger")
+    store = signed_file(tmp_path / "x.ledger")
     done = run(LIMIT + f"WHICH = {which!r}\n" + FULL_AT_RESERVE, store.path)
     assert done.stdout == "(0, 0) 1 5\n", done.stderr
     assert SqliteStore.open(store.path).verify().size == 1
@@ -170,7 +141,7 @@ def test_disk_full_at_reserve_changes_nothing(tmp_path: Path, which: str) -> Non
 
 @pytest.mark.parametrize("which", ["journal", "ledger"])
 def test_disk_full_at_settle_keeps_the_charge(tmp_path: Path, which: str) -> None:
-    store = signed_store(tmp_path / "x.ledger")
+    store = signed_file(tmp_path / "x.ledger")
     done = run(LIMIT + f"WHICH = {which!r}\n" + FULL_AT_SETTLE, store.path)
     assert done.stdout == f"(0, {TENTH}) 3 5\n", done.stderr
     assert amounts(store) == (0, TENTH)
@@ -204,7 +175,7 @@ def fill(place: Path) -> Path:
 
 
 def test_a_disk_that_is_really_full(small_disk: Path) -> None:
-    store = signed_store(small_disk / "x.ledger")
+    store = signed_file(small_disk / "x.ledger")
     request = started(store)
     filler = fill(small_disk)
     for step in (
@@ -215,10 +186,11 @@ def test_a_disk_that_is_really_full(small_disk: Path) -> None:
         with pytest.raises(StorageError, match="full"):
             step()
         assert amounts(store) == (0, TENTH)
-    assert [file.name for file in sorted(small_disk.iterdir())] == ["filler", "x.ledger"]
+    assert [file.name for file in sorted(small_disk.iterdir())] == ["filler", "x.ledger", "x.ledger.heads"]
     filler.unlink()
     store.settle(request, answer=b"[1]")
     store.verify()
+    store.close()
 
 
 def as_nobody(work: Callable[[], object]) -> str:
@@ -273,21 +245,21 @@ def open_folder() -> Iterator[Path]:
 def test_read_only_media_can_be_read(open_folder: Path, file_mode: int) -> None:
     """Even with a dead owner's request, which only a writer can forfeit."""
     path = open_folder / "x.ledger"
-    store = signed_store(path)
+    store = signed_file(path)
     store.settle(started(store, question="answered"), answer=b"[1]")
     run("store = SqliteStore.open(path)\nstarted(store)", path)
     path.chmod(file_mode)
     open_folder.chmod(0o555)
     said = as_nobody(lambda: _use_read_only(path))
-    assert said == repr([(TENTH, TENTH), ["open", "settled", "started"], 1, ["x.ledger"]])
+    assert said == repr([(TENTH, TENTH), ["open", "settled", "started"], 1, ["x.ledger", "x.ledger.heads"]])
     open_folder.chmod(0o755)
     path.chmod(0o644)
     assert SqliteStore.open(path).history()[-1].state == "forfeited"
 
 
 def test_a_ledger_shared_over_a_fork(tmp_path: Path) -> None:
-    """No connection outlives its method, so a child may use its parent's store; it is an owner of its own."""
-    store = signed_store(tmp_path / "x.ledger")
+    """A child opens a connection of its own and leaves its parent's alone; it is an owner of its own, too."""
+    store = signed_file(tmp_path / "x.ledger")
     mine = started(store, question="mine")
     child = os.fork()
     if child == 0:
@@ -301,7 +273,7 @@ def test_a_ledger_shared_over_a_fork(tmp_path: Path) -> None:
 
 
 def test_signing_again_after_a_crash_is_the_same_contract(tmp_path: Path) -> None:
-    store = signed_store(tmp_path / "x.ledger")
+    store = signed_file(tmp_path / "x.ledger")
     first = store.signed("purchases", "sales")
     assert not killed_at(STATEMENTS_MAX, lambda: store.sign(opening()))
     assert store.sign(opening()) == first

@@ -15,35 +15,36 @@ from hypothesis import strategies as st
 
 from parco.errors import BudgetError, ContractError, InternalError, RequestError
 from parco.ledger.entries import Charge
+from parco.stores.address import open_ledger
 from parco.stores.records import Request, Started, Stored
-from parco.stores.sqlite import SqliteStore
+from parco.stores.store import Store
 
-from .build import ONE, TENTH, anything, ask, opening, signed_store
+from .build import ONE, TENTH, Address, anything, ask, opening, signed_store
 from .test_crash import every_statement
 
 PARTS: dict[str, Any] = {"labels": ("fit", "test", "validation")}
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SqliteStore:
-    return signed_store(tmp_path / "x.ledger", **PARTS)
+def store(address: Address) -> Store:
+    return signed_store(address, **PARTS)
 
 
-def charge(store: SqliteStore, *accounts: int, cost: int = TENTH, **changes: Any) -> Request:
+def charge(store: Store, *accounts: int, cost: int = TENTH, **changes: Any) -> Request:
     return ask(store, charges=tuple(Charge(account, cost) for account in accounts), **changes)
 
 
-def begin(store: SqliteStore, request: Request) -> int:
+def begin(store: Store, request: Request) -> int:
     outcome = store.begin(request, serves=anything)
     assert isinstance(outcome, Started)
     return outcome.request
 
 
-def held(store: SqliteStore) -> list[int]:
+def held(store: Store) -> list[int]:
     return [row.spent + row.reserved for row in store.accounts()]
 
 
-def test_accounts_are_opened_together_with_one_secret(store: SqliteStore) -> None:
+def test_accounts_are_opened_together_with_one_secret(store: Store) -> None:
     signed = store.signed("purchases", "sales")
     assert signed.accounts == {"fit": 1, "test": 2, "validation": 3}
     assert [(row.title, row.cap, row.fixed_cap) for row in store.accounts()] == [
@@ -55,7 +56,7 @@ def test_accounts_are_opened_together_with_one_secret(store: SqliteStore) -> Non
     store.verify()
 
 
-def test_two_contracts_share_the_parts(store: SqliteStore) -> None:
+def test_two_contracts_share_the_parts(store: Store) -> None:
     second = store.sign(opening(name="audit", contract="another", **PARTS))
     assert second.accounts == store.signed("purchases", "sales").accounts
     begin(store, charge(store, 1))
@@ -68,7 +69,7 @@ def test_two_contracts_share_the_parts(store: SqliteStore) -> None:
 @pytest.mark.parametrize(
     "labels", [("whole",), ("fit", "test"), ("fit", "validation", "test"), ("fit", "test", "rest")]
 )
-def test_parts_that_differ_are_refused(store: SqliteStore, labels: tuple[str, ...]) -> None:
+def test_parts_that_differ_are_refused(store: Store, labels: tuple[str, ...]) -> None:
     with pytest.raises(ContractError, match="the parts"):
         store.sign(opening(name="audit", contract="another", labels=labels))
     with pytest.raises(ContractError, match="the parts"):
@@ -77,13 +78,13 @@ def test_parts_that_differ_are_refused(store: SqliteStore, labels: tuple[str, ..
 
 
 @pytest.mark.parametrize("labels", [(), ("a", "a")])
-def test_labels_that_name_no_accounts_are_refused(tmp_path: Path, labels: tuple[str, ...]) -> None:
+def test_labels_that_name_no_accounts_are_refused(address: Address, labels: tuple[str, ...]) -> None:
     with pytest.raises(ContractError, match="must have names"):
-        signed_store(tmp_path / "y.ledger", labels=labels)
+        signed_store(address, labels=labels)
 
 
 @pytest.mark.parametrize("short", [1, 2, 3])
-def test_all_or_nothing_whichever_account_is_short(store: SqliteStore, short: int) -> None:
+def test_all_or_nothing_whichever_account_is_short(store: Store, short: int) -> None:
     begin(store, charge(store, short, cost=ONE, question="all of one"))
     before, entries = held(store), list(store.entries())
     with pytest.raises(BudgetError, match=f"purchases / {PARTS['labels'][short - 1]}"):
@@ -92,7 +93,7 @@ def test_all_or_nothing_whichever_account_is_short(store: SqliteStore, short: in
     store.verify()
 
 
-def test_all_are_settled_forfeited_or_given_back_together(store: SqliteStore) -> None:
+def test_all_are_settled_forfeited_or_given_back_together(store: Store) -> None:
     answered = store.settle(begin(store, charge(store, 1, 2, 3)), answer=b"[1]")
     assert [(row.account, row.spent, row.reserved) for row in answered.accounts] == [(n, TENTH, 0) for n in (1, 2, 3)]
     store.forfeit(begin(store, charge(store, 2, 3, question="b")))
@@ -102,14 +103,14 @@ def test_all_are_settled_forfeited_or_given_back_together(store: SqliteStore) ->
 
 
 @pytest.mark.parametrize("accounts", [(2, 1), (1, 1), (4,)])
-def test_charges_rise_and_are_the_contracts_own(store: SqliteStore, accounts: tuple[int, ...]) -> None:
+def test_charges_rise_and_are_the_contracts_own(store: Store, accounts: tuple[int, ...]) -> None:
     store.sign(opening(dataset="returns", contract="another"))
     with pytest.raises(InternalError):
         store.begin(charge(store, *accounts), serves=anything)
     assert held(store) == [0, 0, 0, 0]
 
 
-def test_a_cap_moves_on_all_parts_or_on_none(store: SqliteStore) -> None:
+def test_a_cap_moves_on_all_parts_or_on_none(store: Store) -> None:
     begin(store, charge(store, 3, cost=ONE // 2))
     with pytest.raises(BudgetError):
         store.move_cap(opening(contract="2", cap=ONE // 4, **PARTS), reason="why")
@@ -120,22 +121,22 @@ def test_a_cap_moves_on_all_parts_or_on_none(store: SqliteStore) -> None:
     store.verify()
 
 
-def test_killed_before_each_statement_of_a_charge_on_three(store: SqliteStore) -> None:
+def test_killed_before_each_statement_of_a_charge_on_three(store: Store, address: Address) -> None:
     request = charge(store, 1, 2, 3, key="k")
     before = list(store.entries())
     for _ in every_statement(lambda: store.begin(request, serves=anything)):
-        again = SqliteStore.open(store.path)
+        again = open_ledger(address)
         assert (list(again.entries()), held(again)) == (before, [0, 0, 0])
-    assert SqliteStore.open(store.path).history()[-1].state == "forfeited"
+    assert open_ledger(address).history()[-1].state == "forfeited"
     assert held(store) == [TENTH] * 3
     store.verify()
 
 
-def test_killed_before_each_statement_of_a_settlement_on_three(store: SqliteStore) -> None:
+def test_killed_before_each_statement_of_a_settlement_on_three(store: Store, address: Address) -> None:
     request = begin(store, charge(store, 1, 2, 3))
     before = list(store.entries())
     for _ in every_statement(lambda: store.settle(request, answer=b"[1]")):
-        assert list(SqliteStore.open(store.path).entries()) == before
+        assert list(open_ledger(address).entries()) == before
         assert [(row.spent, row.reserved) for row in store.accounts()] == [(0, TENTH)] * 3
     assert [(row.spent, row.reserved) for row in store.accounts()] == [(TENTH, 0)] * 3
     store.verify()
@@ -184,7 +185,7 @@ def test_a_random_life_of_three_accounts_is_what_its_entries_add_up_to(
         store.verify()
 
 
-def test_races_on_several_accounts_neither_oversell_nor_wait_for_each_other(store: SqliteStore) -> None:
+def test_races_on_several_accounts_neither_oversell_nor_wait_for_each_other(store: Store) -> None:
     """More threads on every choice of accounts than these hold: every account ends full, none above."""
     choices = [(1, 2), (2, 3), (1, 3), (1, 2, 3)] * 6 + [(1,), (2,), (3,)] * 10
     requests = [charge(store, *which, question=f"q{place}") for place, which in enumerate(choices)]

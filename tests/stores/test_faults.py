@@ -12,7 +12,7 @@ from sqlalchemy import text
 from parco.errors import BusyError, InternalError, LedgerFormatError, ParcoError, StorageError
 from parco.stores.faults import translated
 
-from .build import signed_store
+from .build import signed_file
 
 
 def _error(code: int) -> sqlite3.Error:
@@ -46,7 +46,7 @@ def test_each_fault_has_its_class_and_says_no_more(error: Exception, expected: t
 
 
 def test_a_real_statement_is_not_shown_either(tmp_path: Path) -> None:
-    store = signed_store(tmp_path / "x.ledger")
+    store = signed_file(tmp_path / "x.ledger")
     with pytest.raises(InternalError) as caught, store._writing() as connection:
         connection.execute(text("UPDATE accounts SET spent = :value"), {"value": 10**16})
     shown = "".join(traceback.format_exception(caught.value))
@@ -55,7 +55,7 @@ def test_a_real_statement_is_not_shown_either(tmp_path: Path) -> None:
 
 
 def test_our_own_errors_pass_and_roll_back(tmp_path: Path) -> None:
-    store = signed_store(tmp_path / "x.ledger")
+    store = signed_file(tmp_path / "x.ledger")
 
     def refused() -> None:
         with store._writing() as connection:

@@ -21,7 +21,7 @@ from parco.ledger.accounts import replay
 from parco.stores.records import Pending, Started, Stored
 from parco.stores.sqlite import SqliteStore
 
-from .build import ONE, TENTH, amounts, anything, ask, run_sql, signed_store, started
+from .build import ONE, TENTH, amounts, anything, ask, run_sql, signed_file, started
 from .children import running
 
 THREADS = 64
@@ -49,7 +49,7 @@ PROCESSES = 8
 )
 def test_the_tables_refuse_what_no_store_would_write(tmp_path: Path, statement: str) -> None:
     path = tmp_path / "x.ledger"
-    store = signed_store(path)
+    store = signed_file(path)
     store.settle(started(store), answer=b"[1]")
     *first, last = statement.split("; ")
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -73,7 +73,7 @@ def test_the_tables_refuse_what_no_store_would_write(tmp_path: Path, statement: 
 )
 def test_verify_finds_what_the_tables_cannot_refuse(tmp_path: Path, harm: str, message: str) -> None:
     path = tmp_path / "x.ledger"
-    store = signed_store(path)
+    store = signed_file(path)
     store.settle(started(store), answer=b"[1]")
     store.verify()
     run_sql(path, *harm.split("; "))
@@ -94,7 +94,7 @@ def race(attempt: Callable[[], bool]) -> int:
 
 
 def almost_spent(path: Path) -> SqliteStore:
-    store = signed_store(path)
+    store = signed_file(path)
     store.settle(started(store, cost=ONE - TENTH, question="all but a tenth"), answer=b"[]")
     return store
 
@@ -161,7 +161,7 @@ def test_8_processes_race_for_the_last_tenth(tmp_path: Path) -> None:
 
 def test_one_question_from_many_threads_is_one_charge(tmp_path: Path) -> None:
     """Same question, different keys, same moment: one runs, the others wait and get its bytes."""
-    store = signed_store(tmp_path / "x.ledger")
+    store = signed_file(tmp_path / "x.ledger")
     request = ask(store)
 
     def attempt() -> bool:
@@ -202,7 +202,7 @@ def _end(store: SqliteStore, step: tuple[Any, ...], open_requests: dict[int, int
 @given(st.lists(STEP, max_size=14))
 def test_any_life_agrees_with_plain_sums_and_with_the_replay(steps: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        store = signed_store(Path(folder) / "x.ledger")
+        store = signed_file(Path(folder) / "x.ledger")
         held: dict[int, int] = {}
         spent = 0
         for step in steps:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from parco.errors import InternalError, RequestError, VerificationError
 from parco.stores import texts
 from parco.stores.records import Started, Stored
 
-from .build import anything, ask, run_sql, signed_store, started
+from .build import Address, anything, ask, harm, signed_store, started, stored_bytes
 
 
-def test_equal_text_has_one_digest_and_kinds_are_apart(tmp_path: Path) -> None:
-    store = signed_store(tmp_path / "x.ledger")
+def test_equal_text_has_one_digest_and_kinds_are_apart(address: Address) -> None:
+    store = signed_store(address)
     with store._writing() as connection:
         one = texts.intern(connection, "question", "caf\u00e9")
         assert texts.intern(connection, "question", "cafe\u0301") == one
@@ -25,17 +23,16 @@ def test_equal_text_has_one_digest_and_kinds_are_apart(tmp_path: Path) -> None:
             texts.find(connection, "colour", "red")
 
 
-def test_an_erased_question_is_gone_from_the_file_and_all_digests_hold(tmp_path: Path) -> None:
-    path = tmp_path / "x.ledger"
-    store = signed_store(path)
+def test_an_erased_question_is_gone_from_the_file_and_all_digests_hold(address: Address) -> None:
+    store = signed_store(address)
     # Long enough for pages of its own: those are freed as they are, unless secure_delete clears them.
     name = "count where " + "x or " * 3000 + "customer = 'Ada Lovelace'"
     store.settle(started(store, question=name), answer=b"[1]")
-    assert b"Ada Lovelace" in path.read_bytes()
+    assert b"Ada Lovelace" in stored_bytes(address)
     before = list(store.entries())
     assert store.erase("question", name)
     assert not store.erase("question", name)
-    assert b"Ada Lovelace" not in path.read_bytes()
+    assert b"Ada Lovelace" not in stored_bytes(address)
     assert list(store.entries()) == before
     store.verify()
     assert store.answers(name) == []
@@ -43,15 +40,15 @@ def test_an_erased_question_is_gone_from_the_file_and_all_digests_hold(tmp_path:
     assert isinstance(store.begin(ask(store, question=name), serves=anything), Started)
 
 
-def test_what_holds_the_budget_together_cannot_be_erased(tmp_path: Path) -> None:
-    store = signed_store(tmp_path / "x.ledger")
+def test_what_holds_the_budget_together_cannot_be_erased(address: Address) -> None:
+    store = signed_store(address)
     for kind, text in (("dataset", "purchases"), ("contract", "the contract"), ("name", "sales")):
         with pytest.raises(RequestError):
             store.erase(kind, text)
 
 
-def test_an_erased_actor_and_key(tmp_path: Path) -> None:
-    store = signed_store(tmp_path / "x.ledger")
+def test_an_erased_actor_and_key(address: Address) -> None:
+    store = signed_store(address)
     store.settle(started(store, key="k1"), answer=b"[1]")
     assert store.erase("actor", "ana")
     assert store.erase("key", "k1")
@@ -59,14 +56,13 @@ def test_an_erased_actor_and_key(tmp_path: Path) -> None:
     assert isinstance(store.begin(ask(store), serves=anything), Stored)
 
 
-def test_a_changed_or_missing_text_is_found(tmp_path: Path) -> None:
-    path = tmp_path / "x.ledger"
-    store = signed_store(path)
-    run_sql(path, "UPDATE texts SET text = 'another contract' WHERE text = 'the contract'")
+def test_a_changed_or_missing_text_is_found(address: Address) -> None:
+    store = signed_store(address)
+    harm(address, "UPDATE texts SET text = 'another contract' WHERE text = 'the contract'")
     with pytest.raises(VerificationError, match="differs"):
         store.signed("purchases", "sales")
     with pytest.raises(VerificationError, match="differs"):
         store.verify()
-    run_sql(path, "DELETE FROM texts WHERE text = 'another contract'")
+    harm(address, "DELETE FROM texts WHERE text = 'another contract'")
     with pytest.raises(VerificationError, match="missing"):
         store.signed("purchases", "sales")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import warnings
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -14,6 +15,7 @@ import typer
 from rich.console import Console
 
 from parco.cli import accounting, show
+from parco.cli.ledger import app as ledger_app
 from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
 from parco.errors import InternalError, ParcoError, QuestionError
@@ -30,6 +32,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
+app.add_typer(ledger_app)
+
 R = TypeVar("R")
 M = TypeVar("M")
 V = TypeVar("V")
@@ -45,8 +49,10 @@ _OUT = Console(highlight=False, emoji=False)
 
 ContractPath = Annotated[Path, typer.Argument(help="The contract, a TOML file.", show_default=False)]
 LedgerOption = Annotated[
-    Path | None, typer.Option("--ledger", help="The ledger's file [default: NAME.ledger beside the contract].")
+    str | None,
+    typer.Option("--ledger", help="The ledger's file, or postgresql://… [default: NAME.ledger beside the contract]."),
 ]
+GivenLedger = Annotated[str, typer.Option("--ledger", help="The ledger's file, or postgresql://…", show_default=False)]
 ActorOption = Annotated[str | None, typer.Option("--actor", help="Who asks [default: the login name].")]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why: it stands in the ledger's history.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; numbers are exact decimal text.")]
@@ -123,14 +129,17 @@ def sign(contract: ContractPath, ledger: LedgerOption = None, actor: ActorOption
     """
     from parco.session.session import default_ledger
     from parco.session.signing import sign as sign_contract
+    from parco.stores.address import is_url
 
     agreed = Contract.read(contract)
-    path = default_ledger(agreed) if ledger is None else ledger
-    signed = sign_contract(agreed, ledger=path, actor=actor)
+    address = default_ledger(agreed) if ledger is None else ledger
+    signed = sign_contract(agreed, ledger=address, actor=actor)
     _OUT.print(show.contract_table(agreed))
-    _OUT.print(
-        show.plain(f"Signed on {path}, entry {signed.position}. Keep this file: it holds the budget and a secret.")
-    )
+    if is_url(address):
+        place, keep = "that database", "Keep backups of that database"
+    else:
+        place, keep = str(address), "Keep this file"
+    _OUT.print(show.plain(f"Signed on {place}, entry {signed.position}. {keep}: it holds the budget and a secret."))
 
 
 @app.command(epilog='Example:  `parco revise contract.toml --ledger purchases.ledger --reason "a column more"`')
@@ -255,14 +264,14 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
 
 @app.command(epilog="Example:  `parco budget --ledger purchases.ledger --json`")
 def budget(
-    ledger: Annotated[Path, typer.Option("--ledger", help="The ledger's file.", show_default=False)],
+    ledger: GivenLedger,
     as_json: JsonOption = False,
 ) -> None:
     """Show each account: cap, spent, reserved, remaining, and what may be claimed of it to date."""
     from parco.session.receipt import claims_to_date
-    from parco.stores.sqlite import SqliteStore
+    from parco.stores.address import open_ledger
 
-    store = SqliteStore.open(ledger)
+    store = open_ledger(ledger)
     accounts = store.accounts()
     datasets = {name: list(rows) for name, rows in groupby(accounts, key=lambda account: account.name)}
     signed = {
@@ -287,13 +296,13 @@ def budget(
 
 @app.command(epilog="Example:  `parco history --ledger purchases.ledger`")
 def history(
-    ledger: Annotated[Path, typer.Option("--ledger", help="The ledger's file.", show_default=False)],
+    ledger: GivenLedger,
     as_json: JsonOption = False,
 ) -> None:
     """Show all signings and releases, in the order of the ledger."""
-    from parco.stores.sqlite import SqliteStore
+    from parco.stores.address import open_ledger
 
-    store = SqliteStore.open(ledger)
+    store = open_ledger(ledger)
     records = show.history_records(store.history(), store.repeats())
     if as_json:
         _print_json({"history": records})
@@ -341,6 +350,7 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    warnings.showwarning = lambda message, *_, **__: errors.print(show.plain_lines(f"parco: warning: {message}"))
     try:
         app()
     except ParcoError as error:

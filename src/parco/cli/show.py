@@ -51,6 +51,12 @@ __all__ = [
 ]
 
 _BAR_WIDTH, _ACTOR_WIDTH = 40, 12
+_ACTS = {
+    "revise": "a new version",
+    "cap": "another cap",
+    "recover": "charge what was lost",
+    "rotate": "another signing key",
+}
 
 
 def plain(text: object) -> Text:
@@ -180,6 +186,7 @@ def account_records(accounts: Iterable[AccountRow]) -> list[dict[str, str]]:
             "remaining": _cost(row.remaining),
             "delta_cap": decimal_text(row.delta_cap * DELTA_UNIT),
             "delta_spent": decimal_text(row.delta_spent * DELTA_UNIT),
+            **({"overdrawn": _cost(-row.remaining)} if row.remaining < 0 else {}),
         }
         for row in accounts
     ]
@@ -201,13 +208,14 @@ def account_table(row: AccountRow) -> Table:
     table = Table(show_header=False)
     table.add_column()
     table.add_column(overflow="fold")
-    for name in ("account", "measure", "cap", "spent", "reserved", "remaining"):
-        table.add_row(name, plain(record[name]))
+    for name in ("account", "measure", "cap", "spent", "reserved", "remaining", "overdrawn"):
+        if name in record:
+            table.add_row(name, plain(record[name]))
     if row.delta_cap:
         spent = decimal_text((row.delta_spent + row.delta_reserved) * DELTA_UNIT)
         table.add_row("delta", plain(f"{spent} of {record['delta_cap']} for mechanisms is spent or reserved"))
     table.add_row("used", f"{100 * used / row.cap:.1f} %")
-    table.add_row("", Bar(float(row.cap), 0.0, float(used), width=40, color="cyan", bgcolor="grey37"))
+    table.add_row("", Bar(float(row.cap), 0.0, float(min(used, row.cap)), width=40, color="cyan", bgcolor="grey37"))
     return table
 
 
@@ -229,7 +237,7 @@ def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> l
             "cells": row.cells,
             "repeats": repeats.get(row.seq, 0),
             **_delta_record(row),
-            **({"reason": row.reason} if row.state in ("revise", "cap") else {}),
+            **({"reason": row.reason} if row.state in _ACTS else {}),
             **({"caps": {str(one.account): _cost(one.cap) for one in row.caps}} if row.caps else {}),
         }
         for row in history
@@ -356,7 +364,7 @@ def _what(record: dict[str, object]) -> str:
     question = record["question"]
     if record["state"] == "open":
         return f"sign {record['contract']}"
-    if record["state"] in ("revise", "cap"):
+    if record["state"] in _ACTS:
         return _act(record)
     if not isinstance(question, dict):
         return "(erased)"
@@ -376,9 +384,10 @@ def _what(record: dict[str, object]) -> str:
 
 def _act(record: dict[str, object]) -> str:
     caps, reason = record.get("caps"), record["reason"] or "(erased)"
-    if not isinstance(caps, dict):
-        return f"revise {record['contract']}: {reason}"
-    return f"cap {', '.join(dict.fromkeys(caps.values()))}: {reason}"
+    if isinstance(caps, dict):
+        return f"cap {', '.join(dict.fromkeys(caps.values()))}: {reason}"
+    what = f"revise {record['contract']}" if record["state"] == "revise" else _ACTS[str(record["state"])]
+    return f"{what}: {reason}"
 
 
 def _amount(value: Fraction, places: int) -> str:

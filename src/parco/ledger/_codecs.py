@@ -22,12 +22,14 @@ __all__ = [
     "positive",
     "record",
     "row",
+    "signature",
     "sorted_rows",
 ]
 
 # Wide enough for every scale in use, narrow enough that no reader has to fear a number's length.
-_RATIONAL_MAX = 2**1024
+_RATIONAL_MAX = 10**308
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_SIGNATURE = re.compile(r"[0-9a-f]{128}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,13 @@ def _integer(low: int, high: int) -> Codec:
     return Codec(lambda value: value, read)
 
 
-def _read_digest(value: object) -> str:
-    if not isinstance(value, str) or not _DIGEST.fullmatch(value):
-        raise ValueError
-    return value
+def _hexadecimal(pattern: re.Pattern[str]) -> Codec:
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise ValueError
+        return value
+
+    return Codec(lambda value: value, read)
 
 
 def _read_positive(value: object) -> Fraction:
@@ -77,7 +82,8 @@ _BIT = _integer(0, 1)
 amount = _integer(0, UNITS_MAX)
 ordinal = _integer(1, UNITS_MAX)
 bit = Codec(lambda value: int(_checked_bool(value)), lambda value: bool(_BIT.read(value)))
-digest = Codec(lambda value: value, _read_digest)
+digest = _hexadecimal(_DIGEST)
+signature = _hexadecimal(_SIGNATURE)
 positive = Codec(_write_rational, _read_positive)
 
 
@@ -132,15 +138,15 @@ def row(kind: type[Any], *columns: Codec) -> Codec:
     return Codec(lambda value: list(astuple(value)), read)
 
 
-def sorted_rows(item: Codec) -> Codec:
-    """One row or more, by strictly rising account: one order only, so that equal entries have equal bytes."""
+def sorted_rows(item: Codec, *by: str, least: int = 1) -> Codec:
+    """At least so many rows, strictly rising by account, or by the fields named: so equal entries have equal bytes."""
 
     def read(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
             raise TypeError
         rows = tuple(item.read(part) for part in value)
-        accounts = [part.account for part in rows]
-        _require(bool(rows) and accounts == sorted(set(accounts)))
+        order = [tuple(getattr(part, name) for name in by or ("account",)) for part in rows]
+        _require(len(rows) >= least and order == sorted(set(order)))
         return rows
 
     return Codec(lambda value: [item.write(part) for part in value], read)

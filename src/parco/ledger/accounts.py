@@ -3,9 +3,10 @@
     reserve ──▶ start ──▶ settle | forfeit
        └──────▶ void
 
-Before and between them stand `open`, `revise` (a signed contract has a new text) and `cap` (an account's cap moves).
-`apply` checks every transition and changes nothing; a violation raises VerificationError naming the entry. No store is
-trusted here: each must leave entries that replay to the very accounts it shows.
+Before and between them stand `open`, `revise` (a contract has a new text), `cap` (an account's cap moves),
+`recover` (a lost past is charged) and `rotate` (another key signs). `apply` checks each transition and changes nothing;
+a violation raises VerificationError naming the entry. No store is trusted here: each must leave entries that replay to
+the very accounts it shows.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from parco.ledger.entries import (
     Forfeit,
     Open,
     Opened,
+    Recover,
     Reserve,
     Revise,
+    Rotate,
     Settle,
     Start,
     Void,
@@ -77,6 +80,17 @@ class Account:
             delta_spent=self.delta_spent + spent[1],
         )
 
+    def recharged(self, charge: Charge) -> Account:
+        """The account after a loss was charged, room or not: the excess rises as far as it must, and never falls."""
+        cost, delta = self.spent + charge.cost, self.delta_spent + charge.delta
+        return replace(
+            self,
+            spent=cost,
+            excess=max(self.excess, cost + self.reserved - self.cap),
+            delta_spent=delta,
+            delta_excess=max(self.delta_excess, delta + self.delta_reserved - self.delta_cap),
+        )
+
 
 @dataclass(frozen=True)
 class Request:
@@ -91,7 +105,9 @@ class Request:
 class State:
     """All that `size` entries add up to; `contracts` gives a signed contract's accounts, `keys` a key's request.
 
-    `revisions` gives the text that replaced a contract's, `caps` the cap that an entry gave to an account.
+    `revisions` gives the text that replaced a contract's, `caps` the cap that an entry gave to an account, `strays` the
+    entry that answered for a head, by its root, `rotations` the keys before and after an entry, and `names` the entry
+    of a contract and the digest of its name.
     """
 
     size: int = 0
@@ -101,6 +117,9 @@ class State:
     keys: Mapping[str, int] = field(default_factory=dict)
     revisions: Mapping[str, str] = field(default_factory=dict)
     caps: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    strays: Mapping[str, int] = field(default_factory=dict)
+    rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    names: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
     @property
     def current(self) -> dict[str, tuple[int, ...]]:
@@ -121,9 +140,12 @@ class _Change:
     keys: Mapping[str, int] = field(default_factory=dict)
     revisions: Mapping[str, str] = field(default_factory=dict)
     caps: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    strays: Mapping[str, int] = field(default_factory=dict)
+    rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    names: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
 
-_MAPPINGS = ("accounts", "requests", "contracts", "keys", "revisions", "caps")
+_MAPPINGS = ("accounts", "requests", "contracts", "keys", "revisions", "caps", "strays", "rotations", "names")
 
 
 def apply(state: State, entry: Entry) -> State:
@@ -176,7 +198,8 @@ def _open(state: State, entry: Open) -> _Change:
     }
     old = {number: account for number, account in state.accounts.items() if account.dataset == entry.dataset}
     _check_opened(state, entry, old=old, new=new)
-    return _Change(accounts=old or new, contracts={entry.contract: tuple(new)})
+    names = {entry.contract: (entry.seq, entry.name)}
+    return _Change(accounts=old or new, contracts={entry.contract: tuple(new)}, names=names)
 
 
 def _check_opened(state: State, entry: Open, *, old: dict[int, Account], new: dict[int, Account]) -> None:
@@ -199,7 +222,9 @@ def _revise(state: State, entry: Revise) -> _Change:
     accounts = [state.accounts[number] for number in own]
     same = entry.accounts == tuple(Opened(one.account, one.label, one.cap, one.delta_cap) for one in accounts)
     _require(same and all(one.terms == entry.terms for one in accounts), entry, "its accounts, caps or terms differ")
-    return _Change(contracts={entry.contract: own}, revisions={entry.revised: entry.contract})
+    _, name = state.names[entry.revised]
+    names = {entry.contract: (entry.seq, name)}
+    return _Change(contracts={entry.contract: own}, revisions={entry.revised: entry.contract}, names=names)
 
 
 def _cap(state: State, entry: Cap) -> _Change:
@@ -217,6 +242,25 @@ def _cap(state: State, entry: Cap) -> _Change:
     moved = any(state.accounts[number].cap != account.cap for number, account in accounts.items())
     _require(moved, entry, "no cap moves")
     return _Change(accounts=accounts, caps={(entry.seq, capped.account): capped.cap for capped in entry.accounts})
+
+
+def _recover(state: State, entry: Recover) -> _Change:
+    fresh = {stray.root for stray in entry.strays}.isdisjoint(state.strays)
+    _require(fresh, entry, "it answers for a head that was answered for before")
+    accounts = {}
+    for charge in entry.charges:
+        account = state.accounts.get(charge.account)
+        if account is None:
+            raise _fault(entry, f"there is no account {charge.account}")
+        accounts[charge.account] = account.recharged(charge)
+    return _Change(accounts=accounts, strays={stray.root: entry.seq for stray in entry.strays})
+
+
+def _rotate(state: State, entry: Rotate) -> _Change:
+    known = [key for pair in state.rotations.values() for key in pair]
+    _require(not known or entry.old == known[-1], entry, "the key it replaces is not the one that signs")
+    _require(entry.new not in (entry.old, *known), entry, "its new key was used before")
+    return _Change(rotations={entry.seq: (entry.old, entry.new)})
 
 
 def _current(state: State, entry: Entry, contract: str) -> tuple[int, ...]:
@@ -277,6 +321,8 @@ _RULES: dict[type[Any], Callable[[State, Any], _Change]] = {
     Settle: _settle,
     Void: _void,
     Forfeit: _forfeit,
+    Recover: _recover,
+    Rotate: _rotate,
 }
 
 

@@ -32,14 +32,18 @@ __all__ = [
     "MechanismFacts",
     "Open",
     "Opened",
+    "Recover",
     "Reserve",
     "Revise",
+    "Rotate",
     "SensitivityFacts",
     "Settle",
     "Start",
+    "Stray",
     "Void",
     "decode",
     "encode",
+    "rotation_statement",
     "secret_commitment",
 ]
 
@@ -54,7 +58,7 @@ WHOLE = "whole"
 """The label of a data set's account where it is not divided into parts or periods."""
 
 # Reserved from the start, so that an old reader refuses them by name and never takes them for noise.
-TAGS_LATER = ("schedule", "amend", "supersede", "recost", "flag", "recover", "rotate")
+TAGS_LATER = ("schedule", "amend", "supersede", "recost", "flag")
 
 
 @dataclass(frozen=True, order=True)
@@ -221,7 +225,47 @@ class Forfeit:
     request: int
 
 
-Entry: TypeAlias = Open | Revise | Cap | Reserve | Start | Settle | Void | Forfeit
+@dataclass(frozen=True)
+class Stray:
+    """A head that this ledger signed and does not extend: some of its past was lost."""
+
+    size: int
+    root: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recover:
+    """A lost past is answered for: what its receipts show is spent here, whatever the caps say.
+
+    Where spent + reserved then exceed a cap, the account's excess is raised to cover it. `charges` may be empty.
+    """
+
+    seq: int
+    actor: str
+    time: int
+    strays: tuple[Stray, ...]
+    charges: tuple[Charge, ...]
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rotate:
+    """From the head of this entry on, `new` signs, and nothing that `old` signs later counts.
+
+    `by_old` and `by_new` are the signatures of both keys over `rotation_statement`.
+    """
+
+    seq: int
+    actor: str
+    time: int
+    old: str
+    new: str
+    reason: str
+    by_old: str
+    by_new: str
+
+
+Entry: TypeAlias = Open | Revise | Cap | Reserve | Start | Settle | Void | Forfeit | Recover | Rotate
 
 _OPENED = codecs.row(Opened, codecs.ordinal, codecs.digest, codecs.amount, codecs.amount)
 _CAPPED = codecs.row(Capped, codecs.ordinal, codecs.amount)
@@ -232,6 +276,7 @@ _MECHANISM = codecs.record(
 )
 _SENSITIVITY = codecs.record(SensitivityFacts, {"l1": codecs.positive, "l2_squared": codecs.positive})
 _CHARGES = codecs.sorted_rows(_CHARGE)
+_STRAY = codecs.row(Stray, codecs.ordinal, codecs.digest)
 
 _COMMON = {"seq": codecs.ordinal, "actor": codecs.digest}
 _REQUEST = {**_COMMON, "request": codecs.ordinal}
@@ -293,8 +338,28 @@ _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
     ),
     "void": (Void, _REQUEST),
     "forfeit": (Forfeit, _REQUEST),
+    "recover": (
+        Recover,
+        {
+            **_COMMON,
+            "time": codecs.amount,
+            "reason": codecs.digest,
+            "strays": codecs.sorted_rows(_STRAY, "size", "root"),
+            "charges": codecs.sorted_rows(_CHARGE, least=0),
+        },
+    ),
+    "rotate": (
+        Rotate,
+        {
+            **_COMMON,
+            "time": codecs.amount,
+            **dict.fromkeys(("reason", "old", "new"), codecs.digest),
+            **dict.fromkeys(("by_old", "by_new"), codecs.signature),
+        },
+    ),
 }
 _TAGS = {kind: tag for tag, (kind, _) in _SCHEMAS.items()}
+_SIGNATURES = frozenset({"by_old", "by_new"})
 
 
 def encode(entry: Entry) -> bytes:
@@ -302,15 +367,13 @@ def encode(entry: Entry) -> bytes:
 
     The writer is checked by the reader, so nothing can be written that a later reading refuses.
     """
-    tag = _TAGS[type(entry)]
-    _, schema = _SCHEMAS[tag]
     try:
-        values = {field.name: schema[field.name].write(getattr(entry, field.name)) for field in fields(entry)}
-        data = canonical.encode({"format": FORMAT, "tag": tag, **values})
+        data = canonical.encode(_record(entry))
         same = decode(data) == entry
     except (TypeError, ValueError, AttributeError, VerificationError):
         same = False
     if not same:
+        tag = _TAGS[type(entry)]
         raise InternalError(
             f"a {tag} entry holds something other than numbers, closed tags and digests in their ranges"
         )
@@ -337,6 +400,19 @@ def decode(data: bytes) -> Entry:
 def secret_commitment(secret: bytes) -> str:
     """The digest by which an `open` entry binds the data set's 256-bit secret without showing it."""
     return hashlib.sha256(b"parco/secret/1\x00" + secret).hexdigest()
+
+
+def rotation_statement(entry: Rotate) -> bytes:
+    """What both keys sign: the entry without its signatures, so that they hold at this place and for this reason."""
+    record = _record(entry)
+    return b"parco/rotate/1\x00" + canonical.encode({name: record[name] for name in record.keys() - _SIGNATURES})
+
+
+def _record(entry: Entry) -> dict[str, object]:
+    tag = _TAGS[type(entry)]
+    _, schema = _SCHEMAS[tag]
+    values = {field.name: schema[field.name].write(getattr(entry, field.name)) for field in fields(entry)}
+    return {"format": FORMAT, "tag": tag, **values}
 
 
 def _schema(record: dict[str, Any]) -> tuple[type[Any], dict[str, codecs.Codec]]:

@@ -5,24 +5,27 @@ A receipt is a function of what the ledger stores, so the same release has the s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from parco import canonical
 from parco.contract.contract import Contract
 from parco.contract.division import WHOLE
-from parco.measure import COST_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
-from parco.mechanisms.mechanism import Mechanism
+from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
+from parco.mechanisms.mechanism import Mechanism, mechanism_of
 from parco.privacy import claim, expost
 from parco.privacy.claim import Claim
 from parco.privacy.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
-    from parco.stores.records import AccountRow
+    from parco.stores.records import AccountRow, Evidence, Settled, Stored
+    from parco.stores.store import Store
 
 _LISTED_MAX = 12
 
-__all__ = ["JointReceipt", "Receipt", "account_claims", "claims_to_date"]
+__all__ = ["JointReceipt", "Receipt", "account_claims", "claims_to_date", "mechanism_in", "receipt_of"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Receipt:
     in the statistic's units; `position` is the ledger entry that settled it. `private` is False where the bits came
     from a tape. `limits` says how a unit is bounded in this question. `accounts` are the labels of those that paid,
     each of them `cost`; `cap` and `spent` are of the one that has least left, `fixed_cap` is its cap as signed, None
-    once it was raised.
+    once it was raised. `evidence` shows to anybody that the ledger's entry says so, under a head that it signed.
     """
 
     release: int
@@ -50,6 +53,7 @@ class Receipt:
     spent: Cost
     private: bool
     parco: str
+    evidence: Evidence
     fixed_cap: Cost | None = None
     accounts: tuple[str, ...] = (WHOLE,)
     delta: Fraction = Fraction(0)
@@ -130,11 +134,13 @@ class Receipt:
             "unprotected": contract.unprotected if contract.unprotected == "none" else list(contract.unprotected),
             "private": self.private,
             "parco": self.parco,
+            "evidence": self.evidence.record(),
         }
 
     def __str__(self) -> str:
         order = "" if self.measure == Measure.PURE else f" at order {exact_text(self.order)}"
         share = significant_text(100 * self.cost.value / self.cap.value, 3, up=True)
+        head = self.evidence.proof.head
         lines = [
             f"release {self.release}: {self.question} (data version {self.version})",
             f"  cost       {self.cost} of {self.measure}, {share} % of the budget; "
@@ -144,7 +150,7 @@ class Receipt:
             f"  bound      {_short(self.bound)}{order} (the privacy loss this release may have had)",
             f"  contract   {self.contract.name}, {self.contract.digest[:16]}…",
             f"  protected  one {self.contract.unit.column}. {self.contract.unprotected_words}",
-            f"  ledger     entry {self.position}, parco {self.parco}",
+            f"  ledger     entry {self.position} of head {head.size}, root {head.root[:16]}…, parco {self.parco}",
         ]
         if self.accounts != (WHOLE,):
             lines.insert(2, f"  paid by    {_listed(self.accounts)}, each the whole cost; {self._shares()}")
@@ -180,13 +186,51 @@ class JointReceipt(Receipt):
 
     def record(self) -> dict[str, object]:
         """The receipt as a tree; what belongs to a part stands under `parts`."""
-        own = ("mechanism", "scale", "lattice", "sensitivity_l1", "sensitivity_l2_squared")
+        own = ("mechanism", "scale", "lattice", "sensitivity_l1", "sensitivity_l2_squared", "evidence")
         known = {name: value for name, value in super().record().items() if name not in own}
         return {**known, "parts": [part.record() for part in self.parts]}
 
     def __str__(self) -> str:
         lines = [f"{self.question}: {self.cost} of {self.measure} in {len(self.parts)} parts"]
         return "\n".join([*lines, *(str(part) for part in self.parts)])
+
+
+def receipt_of(
+    store: Store, stored: Stored, *, question: str, limits: str, version: str, labels: Mapping[int, str]
+) -> Receipt:
+    """The receipt of a stored answer, every figure from the ledger; question, limits and version are told in words.
+
+    `labels` names the accounts. All that a question charges pay alike; what is told is of the one that has least left.
+    """
+    balance = min(stored.accounts, key=lambda one: (one.cap - one.spent - one.reserved, one.account))
+    fixed = store.fixed_cap(balance.account, before=stored.position)
+    reserve = stored.reserve
+    return Receipt(
+        release=stored.request,
+        position=stored.position,
+        question=question,
+        limits=limits,
+        version=version,
+        contract=Contract.from_text(store.contract_text(reserve.contract)),
+        mechanism=mechanism_in(stored),
+        sensitivity=Sensitivity(l1=reserve.sensitivity.l1, l2_squared=reserve.sensitivity.l2_squared),
+        cost=Cost(max(charge.cost for charge in stored.charges)),
+        delta=max(charge.delta for charge in stored.charges) * DELTA_UNIT,
+        cap=Cost(balance.cap),
+        spent=Cost(balance.spent + balance.reserved),
+        private=reserve.private,
+        parco=canonical.decode(stored.answer)["parco"],
+        evidence=store.evidence(stored.request, stored.position),
+        fixed_cap=None if fixed is None else Cost(fixed),
+        accounts=tuple(labels[charge.account] for charge in stored.charges),
+    )
+
+
+def mechanism_in(stored: Settled) -> Mechanism:
+    """The mechanism that an answered request drew from."""
+    facts = stored.reserve.mechanism
+    pairs = {name: [value.numerator, value.denominator] for name, value in vars(facts).items() if name != "kind"}
+    return mechanism_of({"kind": facts.kind, **pairs})
 
 
 def account_claims(
@@ -197,13 +241,14 @@ def account_claims(
     fixed_cap: Fraction | None,
     accounts: tuple[str, ...] = (WHOLE,),
     all_periods: bool = False,
+    delta_spent: Fraction = Fraction(0),
 ) -> tuple[Claim, ...]:
     """What may be claimed of an account with this cap on which this much is spent or reserved.
 
     `fixed_cap`: the cap as signed, None if the account was ever raised above it. `accounts`: the labels for which the
     claim is made, `cap` and `spent` being the largest among them; with `all_periods` the claim is made for a unit in
-    all of them, and `cap` and `spent` are sums. The mechanisms' own delta enters with its cap: what was spent of it
-    depends on released values.
+    all of them, and `cap` and `spent` are sums. The mechanisms' own delta enters with its cap, since what was spent of
+    it depends on released values, or with `delta_spent` where that is more.
     """
     budget, unit = contract.budget, contract.unit
     delta = budget.delta_for_conversion
@@ -214,7 +259,8 @@ def account_claims(
         + _division_in_words(contract, accounts, all_periods=all_periods),
         measure=budget.measure,
     )
-    deltas = {"delta": delta, "delta_mechanisms": budget.delta_mechanisms * (len(accounts) if all_periods else 1)}
+    own = max(delta_spent, budget.delta_mechanisms * (len(accounts) if all_periods else 1))
+    deltas = {"delta": delta, "delta_mechanisms": own}
     caps: tuple[Claim, ...] = ()
     if fixed_cap != cap:
         moved = claim.realised_claims(context, total=cap, order=budget.receipt_order, **deltas)
@@ -229,17 +275,19 @@ def claims_to_date(contract: Contract, *accounts: AccountRow, all_periods: bool 
 
     Of several parts or periods the largest amounts count, since each protected unit is in one (docs/mathematics.md,
     "Parts", "Periods"). With `all_periods` the sums count: the claim is then for a unit that is in every period.
+    An overdrawn account counts with what was spent, whatever its cap.
     """
     together = sum if all_periods else max
     fixed = [account.fixed_cap for account in accounts]
     known = [cap for cap in fixed if cap is not None]
     return account_claims(
         contract,
-        cap=together(account.cap for account in accounts) * COST_UNIT,
+        cap=together(max(account.cap, account.spent + account.reserved) for account in accounts) * COST_UNIT,
         spent=together(account.spent + account.reserved for account in accounts) * COST_UNIT,
         fixed_cap=together(known) * COST_UNIT if len(known) == len(fixed) else None,
         accounts=tuple(account.label for account in accounts),
         all_periods=all_periods,
+        delta_spent=together(account.delta_spent + account.delta_reserved for account in accounts) * DELTA_UNIT,
     )
 
 

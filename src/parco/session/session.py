@@ -32,10 +32,9 @@ from parco.errors import BusyError, ContractChangedError, ForfeitedError, Questi
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
 from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Exactable, decimal_text
-from parco.mechanisms.mechanism import Additive, Exponential, Mechanism, mechanism_of
+from parco.mechanisms.mechanism import Additive, Exponential
 from parco.mechanisms.selection import Selection
 from parco.noise.bits import BitSource, CipherBits
-from parco.privacy.sensitivity import Sensitivity
 from parco.queries.joint import BoundsPlan, MeanPlan, QuantilePlan, VariancePlan
 from parco.queries.plan import Plan
 from parco.queries.quantile import runs
@@ -58,7 +57,7 @@ from parco.session.questions import (
     quantile_parts,
     variance_parts,
 )
-from parco.session.receipt import Receipt
+from parco.session.receipt import Receipt, mechanism_in, receipt_of
 from parco.session.release import Answer, Release
 from parco.session.top import top_answer
 from parco.session.variance import VarianceAnswer, variance_release
@@ -91,9 +90,10 @@ class Session(
 
     contract: as read from its file. data: a CSV or Parquet file, a folder of such files, or a frame (a
     pyarrow.Table, pandas.DataFrame or polars.DataFrame), by default the contract's source. ledger: the file
-    that `parco sign` made, by default `<name>.ledger` beside the contract. actor: who asks, by default the login name.
-    version: the declared label of the data's state, by default the contract's. progress: called as (stage, done,
-    total) while a release runs. Raises NotSignedError, ContractChangedError or StorageError.
+    that `parco sign` made, by default `<name>.ledger` beside the contract, or the postgresql:// URL of a database.
+    actor: who asks, by default the login name. version: the declared label of the data's state, by default the
+    contract's. progress: called as (stage, done, total) while a release runs. Raises NotSignedError,
+    ContractChangedError or StorageError.
     """
 
     def __init__(
@@ -106,14 +106,14 @@ class Session(
         version: str | None = None,
         progress: Progress | None = None,
     ) -> None:
-        from parco.stores.sqlite import SqliteStore
+        from parco.stores.address import open_ledger
 
         self.contract = contract
         self.version = contract.data.version if version is None else label(version, "version")
         self.actor = label(default_actor() if actor is None else actor, "actor")
         self._data = data
         self._progress = progress or _no_progress
-        self._store = SqliteStore.open(default_ledger(contract) if ledger is None else ledger)
+        self._store = open_ledger(default_ledger(contract) if ledger is None else ledger)
         self._signed = self._store.signed(contract.data.name, contract.name)
         if self._signed.text != contract.text:
             raise ContractChangedError(
@@ -128,7 +128,8 @@ class Session(
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Nothing stays open between releases: there is nothing to close."""
+        """Closes this thread's connection to the ledger; a session that is used again opens another."""
+        self._store.close()
 
     @property
     def plan(self) -> Planner:
@@ -272,7 +273,7 @@ class Session(
         if stored is None:
             left = None if plan.selection is None else self._delta_remaining(plan.query) - plan.delta_units * DELTA_UNIT
             return replace(plan, remaining=remaining - plan.cost.value, delta_remaining=left)
-        mechanism = _mechanism(stored)
+        mechanism = mechanism_in(stored)
         return replace(
             plan,
             mechanism=mechanism,
@@ -293,7 +294,7 @@ class Session(
         answers = [stored for stored in self._store.answers(plan.question) if stored.reserve.private == self._private]
         if answers:
             best = min(answers, key=lambda stored: stored.reserve.mechanism.scale)
-            width = decimal_text(plan.half_width_of(_mechanism(best)))
+            width = decimal_text(plan.half_width_of(mechanism_in(best)))
             known = _selection(plan, best)
             keys = "" if known is None else f", with keys from {decimal_text(known.threshold)} units on"
             raise SharperError(
@@ -309,7 +310,7 @@ class Session(
 
         A function of ledger and question alone. Of selected keys who names a delta asks for a threshold, too.
         """
-        mechanism = _mechanism(stored)
+        mechanism = mechanism_in(stored)
         if stored.reserve.private != self._private or mechanism.kind != plan.mechanism.kind:
             return False
         known, wanted = _selection(plan, stored), None if ask.spend.delta is None else plan.selection
@@ -459,7 +460,7 @@ class Session(
 
     def _release(self, stored: Stored, plan: Plan, *, repeat: bool) -> Release[Answer]:
         """What the ledger stores, as the asker sees it: a function of the stored bytes and the level asked for."""
-        body, mechanism = canonical.decode(stored.answer), _mechanism(stored)
+        body, mechanism = canonical.decode(stored.answer), mechanism_in(stored)
         selection = _selection(plan, stored)
         answer = Answer(
             by=() if plan.query.of_units else plan.query.by,
@@ -473,33 +474,18 @@ class Session(
             answer = top_answer(answer)
         if selection is not None:
             answer = keys_answer(answer, plan.query, keys=body["keys"], threshold=selection.threshold)
-        receipt = self._receipt(stored, plan, parco=body["parco"])
+        receipt = self._receipt(stored, plan)
         cost, remaining = (Cost(0), self._remaining(plan.query)) if repeat else (receipt.cost, receipt.remaining)
         return Release(answer, receipt, repeat, cost, remaining)
 
-    def _receipt(self, stored: Stored, plan: Plan, *, parco: str) -> Receipt:
-        # All accounts of a question pay alike; what is told is of the one that has least left.
-        labels = {number: label for label, number in self._signed.accounts.items()}
-        balance = min(stored.accounts, key=lambda one: (one.cap - one.spent - one.reserved, one.account))
-        fixed = self._store.fixed_cap(balance.account, before=stored.position)
-        reserve = stored.reserve
-        return Receipt(
-            release=stored.request,
-            position=stored.position,
+    def _receipt(self, stored: Stored, plan: Plan) -> Receipt:
+        return receipt_of(
+            self._store,
+            stored,
             question=str(plan.query),
             limits=plan.query.limits,
             version=self.version,
-            contract=Contract.from_text(self._store.contract_text(reserve.contract)),
-            mechanism=_mechanism(stored),
-            sensitivity=Sensitivity(l1=reserve.sensitivity.l1, l2_squared=reserve.sensitivity.l2_squared),
-            cost=Cost(max(charge.cost for charge in stored.charges)),
-            delta=max(charge.delta for charge in stored.charges) * DELTA_UNIT,
-            cap=Cost(balance.cap),
-            spent=Cost(balance.spent + balance.reserved),
-            private=reserve.private,
-            parco=parco,
-            fixed_cap=None if fixed is None else Cost(fixed),
-            accounts=tuple(labels[charge.account] for charge in stored.charges),
+            labels={number: label for label, number in self._signed.accounts.items()},
         )
 
     def _charged(self, query: Query) -> list[int]:
@@ -585,14 +571,9 @@ def _whole_plan(ask: Ask, plans: list[Plan]) -> Plan | JointPlans:
     return plans[0]
 
 
-def _mechanism(stored: Settled) -> Mechanism:
-    facts = stored.reserve.mechanism
-    return mechanism_of({"kind": facts.kind, "scale": _pair(facts.scale), "lattice": _pair(facts.lattice)})
-
-
 def _selection(plan: Plan, stored: Settled) -> Selection | None:
     """The selection that a stored answer was made by: its noise and its delta hold the threshold."""
-    return plan.selection_of(_mechanism(stored), units=max(charge.delta for charge in stored.charges))
+    return plan.selection_of(mechanism_in(stored), units=max(charge.delta for charge in stored.charges))
 
 
 def _at_level(release: Release[Answer], plan: Plan) -> Release[Answer]:
@@ -601,10 +582,6 @@ def _at_level(release: Release[Answer], plan: Plan) -> Release[Answer]:
         return release
     width = plan.half_width_of(release.receipt.mechanism)
     return release.map(lambda answer: replace(answer, half_width=width, confidence=plan.confidence))
-
-
-def _pair(value: Fraction) -> list[int]:
-    return [value.numerator, value.denominator]
 
 
 def _no_progress(stage: str, done: int, total: int) -> None:

@@ -14,7 +14,7 @@ from parco.session.session import default_actor, default_ledger
 
 if TYPE_CHECKING:
     from parco.stores.records import Opening, Signed
-    from parco.stores.sqlite import SqliteStore
+    from parco.stores.store import Store
 
 __all__ = ["move_cap", "revise", "sign"]
 
@@ -25,9 +25,9 @@ def sign(contract: Contract, *, ledger: str | Path | None = None, actor: str | N
     Signing the same contract again changes nothing. Raises ContractChangedError where another contract was signed
     under its name, ContractError where its terms or cap differ from those of the data set's account, StorageError.
     """
-    from parco.stores.sqlite import SqliteStore
+    from parco.stores.address import create_or_open_ledger
 
-    store = SqliteStore.create_or_open(default_ledger(contract) if ledger is None else ledger)
+    store = create_or_open_ledger(default_ledger(contract) if ledger is None else ledger)
     return store.sign(_opening(contract, actor))
 
 
@@ -80,10 +80,10 @@ def _opening(contract: Contract, actor: str | None) -> Opening:
     )
 
 
-def _store(contract: Contract, ledger: str | Path | None) -> SqliteStore:
-    from parco.stores.sqlite import SqliteStore
+def _store(contract: Contract, ledger: str | Path | None) -> Store:
+    from parco.stores.address import open_ledger
 
-    return SqliteStore.open(default_ledger(contract) if ledger is None else ledger)
+    return open_ledger(default_ledger(contract) if ledger is None else ledger)
 
 
 def _reason(reason: str) -> str:

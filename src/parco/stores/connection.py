@@ -1,9 +1,8 @@
-"""One connection a transaction, with every safety setting made and read back.
+"""SQLite's connections, with every safety setting made and read back.
 
-No connection outlives its transaction, so none is shared by threads or carried over a fork. The file is never opened
-except through SQLite: on POSIX systems, closing any other handle of it would drop the locks that SQLite holds for this
-whole process (sqlite.org/howtocorrupt.html, section 2.2). So its header is read through SQLite as well, before the
-first setting is made.
+The file is never opened except through SQLite: on POSIX systems, closing any other handle of it would drop the locks
+that SQLite holds for this whole process (sqlite.org/howtocorrupt.html, section 2.2). So its header is read through
+SQLite as well, before the first setting is made. Who may use a connection is told by `held`.
 """
 
 from __future__ import annotations
@@ -11,28 +10,28 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from contextlib import closing, suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 
 from parco.errors import LedgerFormatError, StorageError
-from parco.ledger.entries import FORMAT
 from parco.stores import tables
 from parco.stores.faults import not_a_ledger
+from parco.stores.journal import Setting, settings_for
+from parco.stores.upgrade import VERSION, run_steps
 
-__all__ = ["BEGIN_READ", "BEGIN_WRITE", "connect", "create_file", "engine_for"]
+__all__ = ["BEGIN_READ", "BEGIN_WRITE", "connect", "create_file", "opener", "upgrade_file"]
 
 # A writer takes its lock first, so that it never has to upgrade one: two upgrades would deadlock.
 BEGIN_WRITE = "BEGIN IMMEDIATE"
 BEGIN_READ = "BEGIN DEFERRED"
 
-# Name, value to set, value to read back. The rollback journal is slower than WAL, but every SQLite library in use
-# gets it right; EXTRA also syncs the folder after the journal is deleted, so that a commit survives power loss.
-# secure_delete makes an erased text gone from the file, not only from the table.
-_SETTINGS: tuple[tuple[str, str, object], ...] = (
-    ("journal_mode", "DELETE", "delete"),
-    ("synchronous", "EXTRA", 3),
+# Beside the journal's. secure_delete makes an erased text gone from the file, not only from the table.
+_SETTINGS: tuple[Setting, ...] = (
     ("foreign_keys", "ON", 1),
     ("secure_delete", "ON", 1),
     ("fullfsync", "ON", 1),
@@ -40,11 +39,29 @@ _SETTINGS: tuple[tuple[str, str, object], ...] = (
 )
 
 
-def engine_for(path: Path, *, busy_seconds: float) -> Engine:
-    """An engine whose every connection is `connect(path)`, and whose transactions begin as their options say."""
+def opener(path: Path, *, busy_seconds: float) -> Callable[[], Connection]:
+    """A function that opens connections as `connect` does, whose transactions begin as their option `begin` says."""
+
+    def open_connection() -> Connection:
+        _OPENED.path, _OPENED.busy_seconds = path, busy_seconds
+        return _engine().connect()
+
+    return open_connection
+
+
+# What the one engine of this process is to open next, a thread each.
+_OPENED = threading.local()
+
+
+@cache
+def _engine() -> Engine:
+    """One for all ledgers: what it has once compiled, it knows for each of them, and for the children of a fork.
+
+    It keeps no connection.
+    """
     engine = create_engine(
         "sqlite://",
-        creator=lambda: connect(path, busy_seconds=busy_seconds),
+        creator=lambda: connect(_OPENED.path, busy_seconds=_OPENED.busy_seconds),
         poolclass=NullPool,
         hide_parameters=True,
     )
@@ -58,14 +75,20 @@ def engine_for(path: Path, *, busy_seconds: float) -> Engine:
 
 
 def connect(path: Path, *, busy_seconds: float) -> sqlite3.Connection:
-    """For every ledger of this format, returns a connection on which all safety settings hold.
+    """For every ledger of this version, returns a connection on which all safety settings hold.
 
-    Raises LedgerFormatError for another kind of file or a newer format, StorageError if a setting does not stick,
+    Raises LedgerFormatError for another kind of file or another version, StorageError if a setting does not stick,
     sqlite3.Error if the machine refuses.
     """
     connection = _raw(path, "rw", busy_seconds)
     try:
-        _check_header(connection, path)
+        if (written := _version(connection, path)) < VERSION:
+            raise LedgerFormatError(
+                f"{path} was made by an older parco (version {written} of its tables, this one uses {VERSION}): run"
+                " `parco ledger upgrade`, after which older ones can use it no more",
+                found=written,
+                supported=VERSION,
+            )
         _make_safe(connection, path)
     except BaseException:
         connection.close()
@@ -93,9 +116,28 @@ def create_file(path: Path, *, busy_seconds: float) -> None:
     _sync_folder(path.parent)
 
 
+def upgrade_file(path: Path, *, busy_seconds: float) -> int:
+    """Brings a ledger to this version, whole or not at all, and returns the version it had.
+
+    Raises LedgerFormatError for another kind of file or a newer version, VerificationError if it does not add up.
+    """
+    with closing(_raw(path, "rw", busy_seconds)) as connection:
+        _version(connection, path)
+        _make_safe(connection, path)
+        with _written(connection) as made:
+            # Read again under the lock: another process may have been faster.
+            before = _version(connection, path)
+            run_steps(made, before)
+            made.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
+    return before
+
+
 def _raw(path: Path, mode: str, busy_seconds: float) -> sqlite3.Connection:
     # The mode never creates a file by accident: only `create_file` asks for "rwc".
-    return sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=busy_seconds)
+    # Whose thread may use it is checked by `held`, which also has to close it from wherever its last user lets it go.
+    return sqlite3.connect(
+        f"{path.as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=busy_seconds, check_same_thread=False
+    )
 
 
 def _pragma(connection: sqlite3.Connection, statement: str) -> object:
@@ -104,22 +146,25 @@ def _pragma(connection: sqlite3.Connection, statement: str) -> object:
     return None if row is None else row[0]
 
 
-def _check_header(connection: sqlite3.Connection, path: Path) -> None:
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of the tables, 1 to VERSION, of a file that is a ledger."""
     if _pragma(connection, "application_id") != tables.APPLICATION_ID:
         raise not_a_ledger(path)
     written = _pragma(connection, "user_version")
-    if not isinstance(written, int) or written > FORMAT:
+    if not isinstance(written, int) or written > VERSION:
         raise LedgerFormatError(
-            f"{path} has ledger format {written}, and this version of parco reads up to format {FORMAT}: upgrade parco",
+            f"{path} has version {written} of a ledger's tables, and this parco reads up to version {VERSION}: upgrade"
+            " parco",
             found=written,
-            supported=FORMAT,
+            supported=VERSION,
         )
     if written < 1:
-        raise LedgerFormatError(f"{path} is damaged: it names no ledger format; restore it from a backup")
+        raise LedgerFormatError(f"{path} is damaged: it names no version of its tables; restore it from a backup")
+    return written
 
 
 def _make_safe(connection: sqlite3.Connection, path: Path) -> None:
-    for name, value, expected in _SETTINGS:
+    for name, value, expected in (*settings_for(connection), *_SETTINGS):
         _pragma(connection, f"{name} = {value}")
         if _pragma(connection, name) != expected:
             raise StorageError(f"{path}: the SQLite library did not accept {name} = {value}; it cannot hold a ledger")
@@ -127,6 +172,17 @@ def _make_safe(connection: sqlite3.Connection, path: Path) -> None:
 
 def _create_tables(connection: sqlite3.Connection) -> None:
     """All tables, triggers and the header in one transaction."""
+    with _written(connection) as made:
+        tables.metadata.create_all(made)
+        for trigger in tables.TRIGGERS:
+            made.exec_driver_sql(trigger)
+        made.exec_driver_sql(f"PRAGMA application_id = {tables.APPLICATION_ID}")
+        made.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
+
+
+@contextmanager
+def _written(connection: sqlite3.Connection) -> Iterator[Connection]:
+    """One writing transaction on a connection of the driver."""
     engine = create_engine("sqlite://", creator=lambda: connection, poolclass=NullPool)
 
     @event.listens_for(engine, "begin")
@@ -134,11 +190,7 @@ def _create_tables(connection: sqlite3.Connection) -> None:
         made.exec_driver_sql(BEGIN_WRITE)
 
     with engine.begin() as made:
-        tables.metadata.create_all(made)
-        for trigger in tables.TRIGGERS:
-            made.exec_driver_sql(trigger)
-        made.exec_driver_sql(f"PRAGMA application_id = {tables.APPLICATION_ID}")
-        made.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
+        yield made
 
 
 def _sync_folder(folder: Path) -> None:

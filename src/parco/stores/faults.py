@@ -11,11 +11,12 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from parco.errors import BusyError, InternalError, LedgerFormatError, ParcoError, StorageError
 
-__all__ = ["not_a_ledger", "translated"]
+__all__ = ["DAMAGED", "is_unsure", "not_a_ledger", "translated"]
 
 _STANDS = "the ledger is as it was before this step"
 _BUSY = (BusyError, "is held by another process longer than the time allowed; try again")
-_DAMAGED = (LedgerFormatError, "is damaged: restore it from a backup, and keep this file as evidence")
+DAMAGED = "is damaged: restore it from a backup, and keep this file as evidence"
+_DAMAGED = (LedgerFormatError, DAMAGED)
 
 # Primary result codes of SQLite; extended codes carry them in their lowest byte.
 _BY_CODE: dict[int, tuple[type[ParcoError], str]] = {
@@ -40,20 +41,30 @@ def not_a_ledger(path: Path) -> LedgerFormatError:
     return LedgerFormatError(f"{path} is not a parco ledger")
 
 
+# What could not be synced may be on the disk or not, and the system forgets which.
+_UNSURE = (sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC)
+
+
+def is_unsure(error: Exception) -> bool:
+    """Whether a sync failed, so that nobody knows what the disk holds."""
+    origin = error.orig if isinstance(error, DBAPIError) else error
+    return getattr(origin, "sqlite_errorcode", None) in _UNSURE
+
+
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translated(ledger: str | Path) -> Iterator[None]:
     """For every error of SQLite, SQLAlchemy or the operating system inside, raises the ParcoError that says it."""
     try:
         yield
     except (SQLAlchemyError, sqlite3.Error) as error:
         # From None: the driver's text shows the statement, and the statement may show a question.
-        raise _database_fault(error, path) from None
+        raise _database_fault(error, ledger) from None
     except OSError as error:
         reason = (error.strerror or "unknown reason").lower()
-        raise StorageError(f"{path} cannot be used: {reason}") from None
+        raise StorageError(f"{ledger} cannot be used: {reason}") from None
 
 
-def _database_fault(error: SQLAlchemyError | sqlite3.Error, path: Path) -> ParcoError:
+def _database_fault(error: SQLAlchemyError | sqlite3.Error, path: str | Path) -> ParcoError:
     origin = error.orig if isinstance(error, DBAPIError) else error
     code = getattr(origin, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None

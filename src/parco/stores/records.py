@@ -7,15 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from parco.ledger.entries import WHOLE, Balance, Capped, Charge, MechanismFacts, Reserve, SensitivityFacts
+from parco.ledger.heads import Head
+from parco.ledger.proofs import Inclusion
 from parco.measure import Measure
 
 __all__ = [
     "FORFEITED",
     "AccountRow",
+    "Evidence",
     "HistoryRow",
     "Opening",
     "Pending",
+    "Recovered",
+    "Recovery",
     "Request",
+    "Reserved",
     "Settled",
     "Signed",
     "Started",
@@ -100,6 +106,13 @@ class Started:
 
 
 @dataclass(frozen=True)
+class Reserved:
+    """The charge is set aside and durable, and waits for its start under a lease; until then no data may be read."""
+
+    request: int
+
+
+@dataclass(frozen=True)
 class Pending:
     """The same question (or key) is being answered by `request`, whose owner is alive: wait, then begin again."""
 
@@ -122,6 +135,47 @@ class Stored(Settled):
     """An answered request with the very bytes that were stored, checked against their digest."""
 
     answer: bytes
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What shows outside the ledger that a release was settled: its entry under a signed head, and the answer's salt.
+
+    With the salt, the answer's bytes have the digest that the entry holds.
+    """
+
+    proof: Inclusion
+    answer: bytes
+    salt: bytes
+
+    def record(self) -> dict[str, object]:
+        """The same as a tree of text and integers."""
+        return {"proof": self.proof.record(), "answer": self.answer.decode(), "salt": self.salt.hex()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recovery:
+    """What is known of a lost past: receipts' proofs, and files of heads, each in the order in which it was written.
+
+    `unshown`: what the lost entries may have cost each account of which no receipt shows it, in 10^-15, None if nobody
+    says.
+    """
+
+    actor: str
+    reason: str
+    receipts: tuple[Inclusion, ...] = ()
+    files: tuple[tuple[Head, ...], ...] = ()
+    unshown: int | None = None
+    time: int = field(default_factory=_now)
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """The `recover` entry's place, what it charged, and the sizes of the heads it answers for."""
+
+    position: int
+    charges: tuple[Charge, ...]
+    lost: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,8 +219,9 @@ class AccountRow:
 class HistoryRow:
     """One signing, revision, change of caps or request; texts that were erased are None, `name` is the contract's.
 
-    `state` is `open`, `revise` or `cap`, or for a request `reserved`, `started`, `settled`, `void` or `forfeited`;
-    `charges` are what was realised once settled, what was reserved before, nothing once void.
+    `state` is `open`, `revise`, `cap`, `recover` or `rotate`, or for a request `reserved`, `started`, `settled`, `void`
+    or `forfeited`; `charges` are what was realised once settled, what was reserved before, nothing once void, and what
+    a recovery charged.
     """
 
     seq: int

@@ -1,17 +1,21 @@
 """A request from begin to end: the only statements that move money, all inside a caller's write transaction.
 
 Spending is one conditional UPDATE for each account, in rising order, in the same transaction as the entries that say
-so. Nothing here reads an amount, compares it, and writes.
+so. Nothing here reads an amount, compares it, and writes. The statements of a release are made once and run with
+parameters: making them anew would take longer than the disk does.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Set
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, or_, select, update
+from sqlalchemy import Connection, Row, bindparam, func, insert, or_, select, update
 
 from parco import canonical
 from parco.errors import (
@@ -24,60 +28,260 @@ from parco.errors import (
     RequestError,
     SharperError,
 )
-from parco.ledger.entries import Balance, Charge, Forfeit, Reserve, Settle, Start, Void
+from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Open, Reserve, Settle, Start, Void
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
 from parco.stores import reading, tables, texts
+from parco.stores.append import append_all, together
+from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
-from parco.stores.records import FORFEITED, Pending, Request, Settled, Started, Stored
-from parco.stores.signing import accounts_of, append, secret_of
+from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled, Started, Stored
+from parco.stores.signing import check_secret
 
-__all__ = ["dead_requests", "decide", "forfeit", "settle", "void"]
+__all__ = ["Look", "decide", "end", "ended", "forfeit", "look", "settle", "start", "void"]
 
 _SALT_BYTES = 16
 _KEY_BYTES = 16
+_BATCH = 10_000
 
 _REQUESTS, _ACCOUNTS, _OWNERS = tables.requests.c, tables.accounts.c, tables.owners.c
+_OPEN = ("reserved", "started")
+
+_OPEN_REQUESTS = (
+    select(tables.requests, _OWNERS.host, _OWNERS.boot, _OWNERS.pid, _OWNERS.started)
+    .join_from(tables.requests, tables.owners, isouter=True)
+    .where(_REQUESTS.state.in_(_OPEN))
+    .order_by(_REQUESTS.request)
+)
+_RIVALS = _OPEN_REQUESTS.where(
+    or_(_REQUESTS.question == bindparam("question"), _REQUESTS.key == bindparam("key_digest"))
+)
+_LEASES = select(tables.leases).join(tables.requests).where(_REQUESTS.state == "reserved")
+_BY_KEY = select(tables.requests).where(_REQUESTS.key == bindparam("key_digest"))
+_LAST = select(func.max(tables.entries.c.seq)).scalar_subquery()
+# All requests of a ledger are of one kind, so that any of them tells it.
+_KIND_AND_LAST = select(select(_REQUESTS.private).limit(1).scalar_subquery().label("kind"), _LAST.label("last"))
+_CHARGED = (
+    select(
+        _ACCOUNTS.account,
+        _ACCOUNTS.dataset,
+        _ACCOUNTS.opened,
+        tables.secrets.c.secret,
+        select(tables.contracts.c.dataset)
+        .where(tables.contracts.c.contract == bindparam("contract"))
+        .scalar_subquery()
+        .label("signed"),
+        select(tables.entries.c.body)
+        .where(tables.entries.c.seq == _ACCOUNTS.opened, _ACCOUNTS.account == bindparam("first"))
+        .scalar_subquery()
+        .label("signing"),
+    )
+    .join_from(tables.accounts, tables.secrets, isouter=True)
+    .where(_ACCOUNTS.account.in_(bindparam("charged", expanding=True)))
+    .order_by(_ACCOUNTS.account)
+)
+_RESERVES = (
+    select(_REQUESTS.request, _REQUESTS.state, tables.entries.c.body, _LAST.label("last"))
+    .join_from(tables.requests, tables.entries, tables.entries.c.seq == _REQUESTS.request)
+    .where(_REQUESTS.request.in_(bindparam("numbers", expanding=True)))
+)
+
+# The one statement that spends: the room is checked by the same UPDATE that takes it. Under the cap alone, without the
+# excess, so that an overdrawn account takes no new spending. Written as differences, since a sum of three 64-bit
+# integers could overflow.
+_SET_ASIDE = (
+    update(tables.accounts)
+    .where(
+        _ACCOUNTS.account == bindparam("number"),
+        bindparam("cost", type_=tables.Integer) <= _ACCOUNTS.cap - _ACCOUNTS.spent - _ACCOUNTS.reserved,
+        bindparam("delta", type_=tables.Integer)
+        <= _ACCOUNTS.delta_cap - _ACCOUNTS.delta_spent - _ACCOUNTS.delta_reserved,
+    )
+    .values(
+        reserved=_ACCOUNTS.reserved + bindparam("cost", type_=tables.Integer),
+        delta_reserved=_ACCOUNTS.delta_reserved + bindparam("delta", type_=tables.Integer),
+    )
+)
+# Takes a charge out of the reserved amounts, into the spent ones where it was spent; the CHECKs catch a false amount.
+_LIFT = (
+    update(tables.accounts)
+    .where(_ACCOUNTS.account == bindparam("number"))
+    .values(
+        reserved=_ACCOUNTS.reserved - bindparam("cost", type_=tables.Integer),
+        delta_reserved=_ACCOUNTS.delta_reserved - bindparam("delta", type_=tables.Integer),
+        spent=_ACCOUNTS.spent + bindparam("cost_spent", type_=tables.Integer),
+        delta_spent=_ACCOUNTS.delta_spent + bindparam("delta_spent_now", type_=tables.Integer),
+    )
+)
+_LIFT_ONE = _LIFT.returning(*(_ACCOUNTS[name] for name in Balance.__dataclass_fields__))
+_MOVE = (
+    update(tables.requests)
+    .where(_REQUESTS.request == bindparam("number"), _REQUESTS.state == bindparam("before"))
+    .values(state=bindparam("after"), settled=bindparam("position"))
+)
+_END = (
+    update(tables.requests)
+    .where(_REQUESTS.request.in_(bindparam("numbers", expanding=True)), _REQUESTS.state == bindparam("before"))
+    .values(state=bindparam("after"))
+)
+_NEW_REQUEST, _NEW_OWNER = insert(tables.requests), insert(tables.owners)
+_NEW_LEASE, _NEW_ANSWER = insert(tables.leases), insert(tables.answers)
 
 
-def dead_requests(connection: Connection, rival: Request | None = None, *, in_hand: Set[int]) -> list[int]:
-    """Started requests whose owner is gone; with `rival`, only those that stand in its way by key or question.
+@dataclass(frozen=True)
+class Look:
+    """What the ledger knows about a request: digests of its actor, key and question, and the open ones in its way."""
 
-    This process owns what is `in_hand`, and nothing else: what it started and then let go is dead, too.
+    request: Request
+    names: Mapping[str, str]
+    rivals: Sequence[Row[Any]]
+
+
+def look(connection: Connection, request: Request) -> Look:
+    """Finds a request's texts, and the open requests with its key or question."""
+    names = texts.find_all(connection, _texts(request))
+    if "key" not in names and "question" not in names:
+        return Look(request, names, ())
+    sought = {"question": names.get("question"), "key_digest": names.get("key")}
+    return Look(request, names, connection.execute(_RIVALS, sought).all())
+
+
+def ended(
+    connection: Connection, found: Sequence[Look] | None = None, *, in_hand: Set[int], watch: Watch, gone: Set[str]
+) -> dict[int, str]:
+    """Open requests that nobody will end, with their states: all, or of `found` those in its way.
+
+    Started ones whose owner is gone, or was on a host declared `gone`; reserved ones whose lease is over. This process
+    owns what is `in_hand`, and nothing else: what it started and then let go is dead, too.
     """
-    query = select(tables.owners).join(tables.requests).where(_REQUESTS.state == "started").order_by(_OWNERS.request)
-    if rival is not None:
-        question = texts.find(connection, "question", rival.question)
-        key = None if rival.key is None else texts.find(connection, "key", rival.key)
-        query = query.where(or_(_REQUESTS.question == question, _REQUESTS.key == key))
-    rows = connection.execute(query).all()
-    mine = current_owner()
-    owners = {row.request: Owner(row.host, row.boot, row.pid, row.started) for row in rows}
-    return [
-        number for number, owner in owners.items() if (number not in in_hand if owner == mine else not is_alive(owner))
-    ]
+    if found is None:
+        rows: Sequence[Row[Any]] = connection.execute(_OPEN_REQUESTS).all()
+    else:
+        rows = [row for one in found for row in one.rivals]
+    if not rows:
+        return {}
+    mine, alive = current_owner(), cache(is_alive)
+    dead = {
+        row.request: "started"
+        for row in rows
+        if row.state == "started" and not _is_held(row, mine, alive, in_hand=in_hand, gone=gone)
+    }
+    waiting = {row.request for row in rows if row.state == "reserved"}
+    leases = connection.execute(_LEASES).all() if waiting else ()
+    over = {
+        row.request: "reserved"
+        for row in leases
+        if row.request in waiting
+        and (row.host in gone or watch.is_over(row.request, Lease(row.host, row.boot, row.given, row.seconds)))
+    }
+    return dict(sorted((dead | over).items()))
+
+
+def _is_held(row: Row[Any], mine: Owner, alive: Callable[[Owner], bool], *, in_hand: Set[int], gone: Set[str]) -> bool:
+    if row.host is None or row.host in gone:
+        return False
+    owner = Owner(row.host, row.boot, row.pid, row.started)
+    return row.request in in_hand if owner == mine else alive(owner)
 
 
 def decide(
-    connection: Connection, request: Request, *, serves: Callable[[Settled], bool], owner: Owner
-) -> Started | Stored | Pending:
-    """What a request comes to: a known key first, then a known question, then a new charge."""
-    _check_kind(connection, private=request.private)
-    known = None if request.key is None else texts.find(connection, "key", request.key)
-    if known is not None:
-        row = connection.execute(select(tables.requests).where(_REQUESTS.key == known)).one()
-        return _same_key(connection, row, request)
-    question = texts.find(connection, "question", request.question)
-    if not request.fresh and question is not None:
-        found = _same_question(connection, question, serves)
-        if found is not None:
-            return found
-    return _reserve(connection, request, owner)
+    connection: Connection, found: Look, *, serves: Callable[[Settled], bool], holder: Owner | Lease
+) -> Started | Reserved | Stored | Pending:
+    """What a request comes to: a known key first, then a known question, then a new charge.
+
+    With an owner, the charge is followed by its start; with a lease, it waits for it.
+    """
+    request = found.request
+    kind, last = connection.execute(_KIND_AND_LAST).one()
+    _check_kind(kind, private=request.private)
+    if "key" in found.names:
+        return _same_key(connection, found)
+    if not request.fresh and "question" in found.names:
+        known = _same_question(connection, found, serves)
+        if known is not None:
+            return known
+    return _reserve(connection, found, holder, last=last or 0)
 
 
-def _check_kind(connection: Connection, *, private: bool) -> None:
+def start(connection: Connection, request: int, *, owner: Owner) -> None:
+    """Starts a reserved request: from here on its owner may read the data. RequestError if it was given back."""
+    reserve, last = _held(connection, request, "reserved")
+    _move(connection, request, before="reserved", after="started")
+    append_all(connection, [lambda seq: Start(seq=seq, actor=reserve.actor, request=request)], last=last)
+    connection.execute(_NEW_OWNER, {"request": request, **vars(owner)})
+
+
+def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
+    """Charges what was reserved and stores the answer; raises ForfeitedError if the request was forfeited before."""
+    reserve, last = _held(connection, request, "started")
+    balances = tuple(_spend(connection, charge) for charge in reserve.charges)
+    salt = secrets.token_bytes(_SALT_BYTES)
+    digest = canonical.salted_digest(salt, _text(answer))
+    entry = Settle(
+        seq=last + 1,
+        actor=reserve.actor,
+        request=request,
+        answer=digest,
+        charges=reserve.charges,
+        accounts=balances,
+    )
+    (position,) = append_all(connection, [lambda _: entry], last=last)
+    _move(connection, request, before="started", after="settled", position=position)
+    connection.execute(_NEW_ANSWER, {"request": request, "salt": salt, "body": answer})
+    return Stored(
+        request=request,
+        position=position,
+        reserve=reserve,
+        charges=reserve.charges,
+        accounts=balances,
+        answer=answer,
+    )
+
+
+def forfeit(connection: Connection, request: int) -> None:
+    """Spends the whole reservation of a started request that has no answer."""
+    end(connection, {request: "started"})
+
+
+def void(connection: Connection, request: int) -> None:
+    """Gives back the whole reservation of a request that never started."""
+    end(connection, {request: "reserved"})
+
+
+def end(connection: Connection, states: Mapping[int, str]) -> None:
+    """Forfeits the requests that are started and voids those that are reserved, however many, in rising order."""
+    order = sorted(states)
+    for place in range(0, len(order), _BATCH):
+        _end(connection, [(number, states[number]) for number in order[place : place + _BATCH]])
+
+
+def _end(connection: Connection, states: Sequence[tuple[int, str]]) -> None:
+    reserves, last = _held_all(connection, dict(states))
+    for before, after in (("started", "forfeited"), ("reserved", "void")):
+        numbers = [number for number, state in states if state == before]
+        if numbers and connection.execute(_END, {"numbers": numbers, "before": before, "after": after}).rowcount != len(
+            numbers
+        ):
+            raise InternalError(f"some of these requests are no longer {before}")
+    sums: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for number, state in states:
+        for charge in reserves[number].charges:
+            spent = (charge.cost, charge.delta) if state == "started" else (0, 0)
+            sums[charge.account] = [
+                old + new for old, new in zip(sums[charge.account], (charge.cost, charge.delta, *spent), strict=True)
+            ]
+    connection.execute(_LIFT, [_lifted(account, *amounts) for account, amounts in sorted(sums.items())])
+    makes = [_ending(reserves[number], state) for number, state in states]
+    append_all(connection, makes, last=last)
+
+
+def _ending(reserve: Reserve, state: str) -> Callable[[int], Entry]:
+    kind = Forfeit if state == "started" else Void
+    return lambda seq: kind(seq=seq, actor=reserve.actor, request=reserve.seq)
+
+
+def _check_kind(kind: int | None, *, private: bool) -> None:
     """One release with noise from a tape makes every claim on its ledger void, so such a ledger takes no others."""
-    others = select(_REQUESTS.request).where(_REQUESTS.private != int(private)).limit(1)
-    if connection.scalar(others) is not None:
+    if kind is not None and kind != int(private):
         raise RequestError(
             "this ledger holds releases whose noise came from a tape: they are not private, and no other release may"
             " stand beside them; use another ledger"
@@ -86,53 +290,18 @@ def _check_kind(connection: Connection, *, private: bool) -> None:
         )
 
 
-def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
-    """Charges what was reserved and stores the answer; raises ForfeitedError if the request was forfeited before."""
-    reserve = _leave(connection, request, "started", "started")
-    for charge in reserve.charges:
-        _lift(connection, charge, spent=True)
-    salt = secrets.token_bytes(_SALT_BYTES)
-    digest = canonical.salted_digest(salt, _text(answer))
-    balances = tuple(_balance(connection, charge.account) for charge in reserve.charges)
-    position = append(
-        connection,
-        lambda seq: Settle(
-            seq=seq,
-            actor=reserve.actor,
-            request=request,
-            answer=digest,
-            charges=reserve.charges,
-            accounts=balances,
-        ),
-    )
-    changed = update(tables.requests).where(_REQUESTS.request == request)
-    connection.execute(changed.values(state="settled", settled=position))
-    connection.execute(insert(tables.answers).values(request=request, salt=salt, body=answer))
-    return reading.stored(connection, request)
-
-
-def forfeit(connection: Connection, request: int) -> None:
-    """Spends the whole reservation of a started request that has no answer."""
-    reserve = _leave(connection, request, "started", "forfeited")
-    for charge in reserve.charges:
-        _lift(connection, charge, spent=True)
-    append(connection, lambda seq: Forfeit(seq=seq, actor=reserve.actor, request=request))
-
-
-def void(connection: Connection, request: int) -> None:
-    """Gives back the whole reservation of a request that never started."""
-    reserve = _leave(connection, request, "reserved", "void")
-    for charge in reserve.charges:
-        _lift(connection, charge, spent=False)
-    append(connection, lambda seq: Void(seq=seq, actor=reserve.actor, request=request))
-
-
-def _same_key(connection: Connection, row: Row[tuple[object, ...]], request: Request) -> Stored | Pending:
+def _same_key(connection: Connection, found: Look) -> Stored | Pending:
+    row = connection.execute(_BY_KEY, {"key_digest": found.names["key"]}).one()
     old = reading.entry(connection, row.request, Reserve)
-    digests = {kind: texts.find(connection, kind, getattr(request, kind)) for kind in ("actor", "question")}
-    body = {name: getattr(request, name) for name in _BODY} | digests
-    if row.state == "void" or body != {name: getattr(old, name) for name in body}:
+    digests = {kind: found.names.get(kind) for kind in ("actor", "question")}
+    body = {name: getattr(found.request, name) for name in _BODY} | digests
+    if body != {name: getattr(old, name) for name in body}:
         raise KeyReuseError("this key was used for another request: use a new key", request=row.request)
+    if row.state == "void":
+        raise KeyReuseError(
+            "the request of this key was given back before it started, and nothing was charged: use a new key",
+            request=row.request,
+        )
     if row.state == "settled":
         return reading.stored(connection, row.request)
     if row.state == "forfeited":
@@ -143,15 +312,12 @@ def _same_key(connection: Connection, row: Row[tuple[object, ...]], request: Req
 _BODY = ("contract", "fresh", "private", "mechanism", "sensitivity", "cells", "charges")
 
 
-def _same_question(connection: Connection, question: str, serves: Callable[[Settled], bool]) -> Stored | Pending | None:
-    best, answered = reading.sharpest(connection, question, serves)
+def _same_question(connection: Connection, found: Look, serves: Callable[[Settled], bool]) -> Stored | Pending | None:
+    best, answered = reading.sharpest(connection, found.names["question"], serves)
     if best is not None:
         return best
-    is_open = _REQUESTS.state.in_(("reserved", "started"))
-    query = select(_REQUESTS.request).where(_REQUESTS.question == question, is_open).limit(1)
-    waiting = connection.scalar(query)
-    if waiting is not None:
-        return Pending(waiting)
+    if found.rivals:
+        return Pending(found.rivals[0].request)
     if answered:
         raise SharperError(
             "the stored answer to this question is less sharp than asked: take it by asking for less,"
@@ -160,68 +326,63 @@ def _same_question(connection: Connection, question: str, serves: Callable[[Sett
     return None
 
 
-def _reserve(connection: Connection, request: Request, owner: Owner) -> Started:
-    _check_signed(connection, request)
+def _reserve(connection: Connection, found: Look, holder: Owner | Lease, *, last: int) -> Started | Reserved:
+    request, starts = found.request, isinstance(holder, Owner)
+    _check_charged(connection, request)
     for charge in request.charges:
-        secret_of(connection, charge.account)
-        _set_aside(connection, charge)
-    names: dict[str, Any] = {
-        "actor": texts.intern(connection, "actor", request.actor),
-        "key": texts.intern(connection, "key", request.key or secrets.token_hex(_KEY_BYTES)),
-        "question": texts.intern(connection, "question", request.question),
-    }
-    body: dict[str, Any] = {name: getattr(request, name) for name in _BODY}
-    number = append(connection, lambda seq: Reserve(seq=seq, time=request.time, **body, **names))
-    append(connection, lambda seq: Start(seq=seq, actor=names["actor"], request=number))
-    row = {"request": number, "key": names["key"], "question": names["question"], "state": "started"}
-    row["private"] = int(request.private)
-    connection.execute(insert(tables.requests).values(row))
-    connection.execute(insert(tables.owners).values(request=number, **vars(owner)))
-    return Started(number)
+        values = {"number": charge.account, "cost": charge.cost, "delta": charge.delta}
+        if connection.execute(_SET_ASIDE, values).rowcount != 1:
+            raise _no_room(connection, charge)
+    wanted = {"key": secrets.token_hex(_KEY_BYTES), **_texts(request)}
+    with together(connection):
+        names: dict[str, Any] = texts.intern_all(connection, wanted, known=found.names)
+        body: dict[str, Any] = {name: getattr(request, name) for name in _BODY} | names
+        makes: list[Callable[[int], Entry]] = [lambda seq: Reserve(seq=seq, time=request.time, **body)]
+        if starts:
+            makes.append(lambda seq: Start(seq=seq, actor=names["actor"], request=last + 1))
+        number = append_all(connection, makes, last=last)[0]
+        row = {"request": number, "key": names["key"], "question": names["question"], "settled": None}
+        row |= {"state": "started" if starts else "reserved", "private": int(request.private)}
+        connection.execute(_NEW_REQUEST, row)
+        connection.execute(_NEW_OWNER if starts else _NEW_LEASE, {"request": number, **vars(holder)})
+    return Started(number) if starts else Reserved(number)
 
 
-def _check_signed(connection: Connection, request: Request) -> None:
-    columns = tables.contracts.c
-    dataset = connection.scalar(select(columns.dataset).where(columns.contract == request.contract))
-    if dataset is None:
-        raise _not_current(connection, request.contract)
-    own = {row.account for row in accounts_of(connection, dataset)}
+def _texts(request: Request) -> dict[str, str]:
+    wanted = {"actor": request.actor, "question": request.question, "key": request.key}
+    return {kind: text for kind, text in wanted.items() if text is not None}
+
+
+def _check_charged(connection: Connection, request: Request) -> None:
+    """Whether the contract stands, the charges are its own, and the secrets of their data sets are at hand."""
     charged = [charge.account for charge in request.charges]
-    if own.isdisjoint(charged) or charged != sorted(set(charged)):
+    sought = {"charged": charged, "contract": request.contract, "first": min(charged, default=0)}
+    rows = connection.execute(_CHARGED, sought).all()
+    signed = rows[0].signed if rows else None
+    if signed is None:
+        _check_signed(connection, request.contract)
+    if charged != [row.account for row in rows] or all(row.dataset != signed for row in rows):
         raise InternalError("charges must rise by account and include one of the contract's own")
+    # Accounts that were opened together share their data set's secret: as a rule, one entry bound all of them.
+    bodies = {row.opened: row.signing for row in rows if row.signing is not None}
+    for opened, secret in {(row.opened, row.secret): None for row in rows}:
+        if opened in bodies:
+            check_secret(reading.decoded(bodies[opened], opened, Open), secret)
+        else:
+            check_secret(reading.entry(connection, opened, Open), secret)
 
 
-def _not_current(connection: Connection, contract: str) -> ContractChangedError | NotSignedError:
-    known = select(tables.texts.c.digest).where(tables.texts.c.digest == contract)
-    if connection.scalar(known) is None:
-        return NotSignedError("this contract was never signed on this ledger: run `parco sign`")
-    return ContractChangedError("this contract was revised meanwhile: read its new version, and ask again")
-
-
-def _set_aside(connection: Connection, charge: Charge) -> None:
-    """The one statement that spends: the room is checked by the same UPDATE that takes it.
-
-    Under the cap alone, without the excess, so that an overdrawn account takes no new spending. Written as differences,
-    since a sum of three 64-bit integers could overflow.
-    """
-    taken = (
-        update(tables.accounts)
-        .where(
-            _ACCOUNTS.account == charge.account,
-            charge.cost <= _ACCOUNTS.cap - _ACCOUNTS.spent - _ACCOUNTS.reserved,
-            charge.delta <= _ACCOUNTS.delta_cap - _ACCOUNTS.delta_spent - _ACCOUNTS.delta_reserved,
-        )
-        .values(
-            reserved=_ACCOUNTS.reserved + charge.cost,
-            delta_reserved=_ACCOUNTS.delta_reserved + charge.delta,
-        )
-    )
-    if connection.execute(taken).rowcount != 1:
-        raise _no_room(connection, charge)
+def _check_signed(connection: Connection, contract: str) -> None:
+    signed = select(tables.contracts.c.contract).where(tables.contracts.c.contract == contract)
+    if connection.scalar(signed) is None:
+        known = select(tables.texts.c.digest).where(tables.texts.c.digest == contract)
+        if connection.scalar(known) is None:
+            raise NotSignedError("this contract was never signed on this ledger: run `parco sign`")
+        raise ContractChangedError("this contract was revised meanwhile: read its new version, and ask again")
 
 
 def _no_room(connection: Connection, charge: Charge) -> BudgetError:
-    row = next((row for row in reading.account_rows(connection) if row.account == charge.account), None)
+    row = reading.account_row(connection, charge.account)
     if row is None:
         raise InternalError(f"there is no account {charge.account} on this ledger")
     asked, left, cap = (_cost_text(units) for units in (charge.cost, row.remaining, row.cap))
@@ -235,35 +396,55 @@ def _no_room(connection: Connection, charge: Charge) -> BudgetError:
     return BudgetError(f"{text}; nothing was charged", **facts)
 
 
-def _leave(connection: Connection, request: int, state: str, after: str) -> Reserve:
-    """Takes a request out of `state` by one conditional UPDATE, and returns what it had reserved."""
-    left = update(tables.requests).where(_REQUESTS.request == request, _REQUESTS.state == state).values(state=after)
-    if connection.execute(left).rowcount != 1:
-        found = connection.scalar(select(_REQUESTS.state).where(_REQUESTS.request == request))
-        if found == "forfeited":
-            raise ForfeitedError(FORFEITED, request=request)
-        raise InternalError(f"request {request} is {found or 'unknown'}, not {state}")
-    connection.execute(delete(tables.owners).where(_OWNERS.request == request))
-    return reading.entry(connection, request, Reserve)
+def _held(connection: Connection, request: int, state: str) -> tuple[Reserve, int]:
+    reserves, last = _held_all(connection, {request: state})
+    return reserves[request], last
 
 
-def _lift(connection: Connection, charge: Charge, *, spent: bool) -> None:
-    """Takes a charge out of the reserved amounts, into the spent ones if `spent`; the CHECKs catch a false amount."""
-    cost, delta = (charge.cost, charge.delta) if spent else (0, 0)
-    lifted = update(tables.accounts).where(_ACCOUNTS.account == charge.account)
-    connection.execute(
-        lifted.values(
-            reserved=_ACCOUNTS.reserved - charge.cost,
-            delta_reserved=_ACCOUNTS.delta_reserved - charge.delta,
-            spent=_ACCOUNTS.spent + cost,
-            delta_spent=_ACCOUNTS.delta_spent + delta,
+def _held_all(connection: Connection, states: Mapping[int, str]) -> tuple[dict[int, Reserve], int]:
+    """What each request had reserved that is in the state given, and the ledger's last entry; the error that says it,
+    if a request is in another state.
+    """
+    rows = {row.request: row for row in connection.execute(_RESERVES, {"numbers": list(states)})}
+    for request, state in states.items():
+        found = rows[request].state if request in rows else None
+        if found != state:
+            raise _not_in(state, request, found)
+    last = max((row.last for row in rows.values()), default=0)
+    return {request: reading.decoded(row.body, request, Reserve) for request, row in rows.items()}, last
+
+
+def _not_in(state: str, request: int, found: str | None) -> ForfeitedError | RequestError | InternalError:
+    if found == "forfeited":
+        return ForfeitedError(FORFEITED, request=request)
+    if found == "void":
+        return RequestError(
+            f"request {request} was given back before it started, and nothing was charged: ask again", request=request
         )
-    )
+    return InternalError(f"request {request} is {found or 'unknown'}, not {state}")
 
 
-def _balance(connection: Connection, account: int) -> Balance:
-    columns = [_ACCOUNTS[name] for name in Balance.__dataclass_fields__]
-    return Balance(*connection.execute(select(*columns).where(_ACCOUNTS.account == account)).one())
+def _move(connection: Connection, request: int, *, before: str, after: str, position: int | None = None) -> None:
+    """One conditional UPDATE takes a request from one state to the next: nobody else can have done so."""
+    values = {"number": request, "before": before, "after": after, "position": position}
+    if connection.execute(_MOVE, values).rowcount != 1:
+        raise InternalError(f"request {request} is no longer {before}")
+
+
+def _lifted(account: int, cost: int, delta: int, cost_spent: int, delta_spent: int) -> dict[str, int]:
+    return {
+        "number": account,
+        "cost": cost,
+        "delta": delta,
+        "cost_spent": cost_spent,
+        "delta_spent_now": delta_spent,
+    }
+
+
+def _spend(connection: Connection, charge: Charge) -> Balance:
+    """Moves a charge from the reserved to the spent amounts, and returns the account as it then stands."""
+    values = _lifted(charge.account, charge.cost, charge.delta, charge.cost, charge.delta)
+    return Balance(*connection.execute(_LIFT_ONE, values).one())
 
 
 def _text(answer: bytes) -> str:

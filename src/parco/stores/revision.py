@@ -15,8 +15,9 @@ from parco.errors import BudgetError, ContractError, RequestError
 from parco.ledger.entries import Cap, Capped, Opened, Revise
 from parco.measure import COST_UNIT, decimal_text
 from parco.stores import tables, texts
+from parco.stores.append import append
 from parco.stores.records import Opening, Signed
-from parco.stores.signing import accounts_of, append, check_amounts, check_terms, find_signed
+from parco.stores.signing import accounts_of, check_amounts, check_terms, find_signed
 
 __all__ = ["move_cap", "revise"]
 
@@ -54,7 +55,6 @@ def move_cap(connection: Connection, opening: Opening, *, reason: str) -> Signed
     names = {"actor": opening.actor, "reason": reason}
     digests = {kind: texts.intern(connection, kind, text) for kind, text in names.items()}
     seq = append(connection, lambda seq: Cap(seq=seq, time=opening.time, accounts=capped, **digests))
-    tables.caps.create(connection, checkfirst=True)
     connection.execute(insert(tables.caps), [{"seq": seq, **vars(one)} for one in capped])
     if old.text == texts.normal(opening.contract):
         return old

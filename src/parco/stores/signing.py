@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select
+from sqlalchemy import Connection, Row, bindparam, func, insert, select
 
 from parco.errors import ContractChangedError, ContractError, NotSignedError, VerificationError
-from parco.ledger.entries import Entry, Open, Opened, encode, secret_commitment
+from parco.ledger.entries import Open, Opened, secret_commitment
 from parco.measure import UNITS_MAX
 from parco.stores import reading, tables, texts
+from parco.stores.append import append
 from parco.stores.records import Opening, Signed
 
 __all__ = [
     "accounts_of",
-    "append",
     "check_amounts",
+    "check_secret",
     "check_terms",
     "contract_text",
     "contract_texts",
@@ -29,13 +29,11 @@ __all__ = [
 
 _SECRET_BYTES = 32
 
-
-def append(connection: Connection, make: Callable[[int], Entry]) -> int:
-    """Stores the next entry and returns its sequence; the caller's transaction holds the write lock."""
-    last = connection.scalar(select(func.max(tables.entries.c.seq)))
-    seq = 1 if last is None else last + 1
-    connection.execute(insert(tables.entries).values(seq=seq, body=encode(make(seq))))
-    return seq
+_SECRET = (
+    select(tables.accounts.c.opened, tables.secrets.c.secret)
+    .join_from(tables.accounts, tables.secrets, isouter=True)
+    .where(tables.accounts.c.account == bindparam("account"))
+)
 
 
 def sign(connection: Connection, opening: Opening) -> Signed:
@@ -94,15 +92,17 @@ def accounts_of(connection: Connection, dataset: str) -> list[Row[Any]]:
 
 def secret_of(connection: Connection, account: int) -> bytes:
     """The secret of an account's data set, or VerificationError if it is lost or not the one bound at signing."""
-    query = select(tables.accounts.c.opened).where(tables.accounts.c.account == account)
-    opened = connection.scalar(query)
-    if opened is None:
+    row = connection.execute(_SECRET, {"account": account}).one_or_none()
+    if row is None:
         raise VerificationError(f"there is no account {account} on this ledger")
-    commitment = reading.entry(connection, opened, Open).secret
-    secret = connection.scalar(select(tables.secrets.c.secret).where(tables.secrets.c.account == account))
-    if secret is None or not hmac.compare_digest(secret_commitment(secret), commitment):
+    return check_secret(reading.entry(connection, row.opened, Open), row.secret)
+
+
+def check_secret(entry: Open, secret: bytes | None) -> bytes:
+    """The secret stored for the accounts that `entry` opened, found to be the one bound there."""
+    if secret is None or not hmac.compare_digest(secret_commitment(secret), entry.secret):
         raise VerificationError(
-            f"the secret of account {account} is lost or was changed: no new release on that account;"
+            f"the secret of account {entry.accounts[0].account} is lost or was changed: no new release on its data set;"
             " stored answers can still be read"
         )
     return bytes(secret)

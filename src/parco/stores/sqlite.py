@@ -1,259 +1,169 @@
-"""The ledger in one SQLite file: each method is one transaction, and what it returns is durable."""
+"""The ledger in one SQLite file.
+
+A thread keeps its connection between transactions, since opening one takes longer than a commit. It is looked at anew
+each time whether the file is still the one that was opened: whoever restores a backup gets no entry that is then lost.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
-from parco.errors import NotSignedError, StorageError
-from parco.ledger.accounts import State
-from parco.stores import reading, repeats, requests, revision, signing, texts, verify
-from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, engine_for
-from parco.stores.faults import not_a_ledger, translated
-from parco.stores.owner import current_owner, requests_in_hand
-from parco.stores.records import AccountRow, HistoryRow, Opening, Pending, Request, Settled, Signed, Started, Stored
+from parco.errors import LedgerFormatError, NotSignedError, StorageError
+from parco.stores import journal, marks, repeats
+from parco.stores.append import forget_appended
+from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, opener, upgrade_file
+from parco.stores.faults import DAMAGED, is_unsure, not_a_ledger, translated
+from parco.stores.filesystem import warn_of_network
+from parco.stores.held import Holder
+from parco.stores.store import BUSY_SECONDS, Store
 
-__all__ = ["BUSY_SECONDS", "SqliteStore"]
-
-BUSY_SECONDS = 60.0
-
-
-class _WaitingError(Exception):
-    """Undoes a transaction in which one of several requests has to wait."""
-
-    def __init__(self, pending: Pending) -> None:
-        super().__init__()
-        self.pending = pending
+__all__ = ["BUSY_SECONDS", "SqliteStore", "failed_sync_path"]
 
 
-class SqliteStore:
-    """For every method: what it wrote is on disk when it returns, and if it raises, nothing was written.
-
-    Safe to share among threads and over a fork, since no connection outlives a method. Raises StorageError (BusyError
-    after `busy_seconds`) when the machine refuses, LedgerFormatError for a file that is no ledger of this format.
-    """
+class SqliteStore(Store):
+    """A ledger in a file; see `Store`."""
 
     def __init__(self, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> None:
+        super().__init__()
         self.path = Path(os.path.realpath(path))
-        self._engine = engine_for(self.path, busy_seconds=busy_seconds)
+        self.name = str(self.path)
+        self.identity = self.path
+        self._holder = Holder(opener(self.path, busy_seconds=busy_seconds))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> SqliteStore:
-        """An existing ledger, after recovery; NotSignedError if there is none.
+        """An existing ledger, tidied; NotSignedError if there is none.
 
-        A ledger that cannot be written can still be read: recovery is then left to whoever can write.
+        A ledger that cannot be written can still be read: tidying is then left to whoever can write.
         """
         store = cls(path, busy_seconds=busy_seconds)
-        with translated(store.path):
+        with translated(store.name):
             if not _exists(store.path):
                 raise NotSignedError(f"there is no ledger at {store.path}: run `parco sign`")
-        with store._reading() as connection:
-            dead = requests.dead_requests(connection, in_hand=requests_in_hand(store.path))
-        if dead:
-            with suppress(StorageError):
-                store.recover()
+        warn_of_network(store.path)
+        store._tidy_what_is_over()
         return store
 
     @classmethod
     def create_or_open(cls, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> SqliteStore:
         """The ledger at `path`, made empty if there is none; a crash leaves no ledger or a whole one."""
         real = Path(os.path.realpath(path))
-        with translated(real):
+        with translated(str(real)):
             if not _exists(real):
                 create_file(real, busy_seconds=busy_seconds)
         return cls.open(real, busy_seconds=busy_seconds)
 
-    def sign(self, opening: Opening) -> Signed:
-        """The contract as signed, now or before; ContractChangedError or ContractError if it contradicts the ledger."""
-        with self._writing() as connection:
-            return signing.sign(connection, opening)
+    @classmethod
+    def upgrade(cls, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> int:
+        """Brings a ledger made by an older parco to this one's tables; returns the version it had."""
+        real = Path(os.path.realpath(path))
+        with translated(str(real)):
+            if not _exists(real):
+                raise NotSignedError(f"there is no ledger at {real}: run `parco sign`")
+            _check_synced(real)
+            return upgrade_file(real, busy_seconds=busy_seconds)
 
-    def revise(self, opening: Opening, *, reason: str) -> Signed:
-        """The contract in its new version; NotSignedError or ContractError if it cannot become that."""
-        with self._writing() as connection:
-            return revision.revise(connection, opening, reason=reason)
+    @property
+    def marks_path(self) -> Path:
+        """The file of heads beside the ledger."""
+        return marks.beside(self.path)
 
-    def move_cap(self, opening: Opening, *, reason: str) -> Signed:
-        """The contract with its new cap, its accounts with the same; BudgetError if more is spent or reserved."""
-        with self._writing() as connection:
-            return revision.move_cap(connection, opening, reason=reason)
+    def choose_journal(self, mode: str) -> None:
+        """Keeps the ledger with a write-ahead log (`wal`) from now on, or with the `rollback` journal again.
 
-    def fixed_cap(self, account: int, *, before: int | None = None) -> int | None:
-        """The cap as signed, in 10^-15, if the account was never raised above it (before an entry); else None."""
-        with self._reading() as connection:
-            return reading.fixed_cap(connection, account, before=before)
-
-    def signed(self, dataset: str, name: str) -> Signed:
-        """The contract signed under this name for this data set, or NotSignedError."""
-        with self._reading() as connection:
-            return signing.find_signed(connection, dataset, name)
-
-    def contract_text(self, contract: str) -> str:
-        """The text of the contract that an entry names by this digest, or VerificationError if it was removed."""
-        with self._reading() as connection:
-            return signing.contract_text(connection, contract)
-
-    def contract_texts(self, account: int) -> list[str]:
-        """The texts of all contracts on an account's data set, in their latest versions, the latest signed last."""
-        with self._reading() as connection:
-            return signing.contract_texts(connection, account)
-
-    def secret(self, account: int) -> bytes:
-        """The 256-bit secret of an account's data set, or VerificationError if it is lost or was changed."""
-        with self._reading() as connection:
-            return signing.secret_of(connection, account)
-
-    def begin(self, request: Request, *, serves: Callable[[Settled], bool]) -> Started | Stored | Pending:
-        """For every request: a stored answer that serves, free; or who is answering it; or a charge, and the start.
-
-        Raises KeyReuseError, ForfeitedError (its key's request was forfeited), SharperError (there are answers and none
-        serves) or BudgetError; then nothing was charged.
+        Raises StorageError where this SQLite library or file system cannot be trusted with a log, or where others are
+        using the ledger.
         """
-        outcome = self.begin_all([request], serves=[serves])
-        return outcome if isinstance(outcome, Pending) else outcome[0]
-
-    def begin_all(
-        self, wanted: Sequence[Request], *, serves: Sequence[Callable[[Settled], bool]]
-    ) -> list[Started | Stored] | Pending:
-        """The same for several requests on different questions, in one commit: all charges are made, or none is.
-
-        Where one of them waits for another's answer, nothing was charged and all begin again.
-        """
-        owner, in_hand = current_owner(), requests_in_hand(self.path)
-        while True:
-            started: set[int] = set()
-            try:
-                with self._writing() as connection:
-                    dead: set[int] = set()
-                    for request in wanted:
-                        dead |= set(requests.dead_requests(connection, request, in_hand=in_hand))
-                    outcomes: list[Started | Stored] = []
-                    for request, serve in zip(wanted, serves, strict=True):
-                        if dead:
-                            break
-                        outcome = requests.decide(connection, request, serves=serve, owner=owner)
-                        if isinstance(outcome, Pending):
-                            raise _WaitingError(outcome)
-                        outcomes.append(outcome)
-                        # In hand before the commit: from then on, another thread may ask who holds it.
-                        started |= {outcome.request} if isinstance(outcome, Started) else set()
-                    in_hand |= started
-                    # A transaction of its own: what died stays forfeited even if this request is then refused.
-                    for number in sorted(dead):
-                        requests.forfeit(connection, number)
-            except _WaitingError as waiting:
-                return waiting.pending
-            except BaseException:
-                in_hand -= started
-                raise
-            if not dead:
-                return outcomes
-
-    def abandon(self, request: int) -> None:
-        """Lets go of a started request that this process will not end: whoever comes next forfeits it."""
-        requests_in_hand(self.path).discard(request)
-
-    def settle(self, request: int, *, answer: bytes) -> Stored:
-        """Stores the answer (UTF-8) and charges it; ForfeitedError if the request was forfeited meanwhile."""
+        journal.check_choice(mode, self.path)
         with self._writing() as connection:
-            stored = requests.settle(connection, request, answer=answer)
-        self.abandon(request)
-        return stored
-
-    def settle_all(self, answers: Mapping[int, bytes]) -> list[Stored]:
-        """The same for several requests, in one commit."""
-        if len(answers) == 1:
-            return [self.settle(request, answer=answer) for request, answer in answers.items()]
-        with self._writing() as connection:
-            stored = [requests.settle(connection, request, answer=answer) for request, answer in answers.items()]
-        for request in answers:
-            self.abandon(request)
-        return stored
-
-    def forfeit(self, request: int) -> None:
-        """Spends the reservation of a started request that will have no answer; ForfeitedError if that was done."""
-        with self._writing() as connection:
-            requests.forfeit(connection, request)
-        self.abandon(request)
-
-    def forfeit_all(self, numbers: Sequence[int]) -> None:
-        """The same for several requests, in one commit."""
-        with self._writing() as connection:
-            for number in numbers:
-                requests.forfeit(connection, number)
-        for number in numbers:
-            self.abandon(number)
-
-    def void(self, request: int) -> None:
-        """Gives back the reservation of a request that never started; InternalError for any other."""
-        with self._writing() as connection:
-            requests.void(connection, request)
-
-    def recover(self) -> list[int]:
-        """Forfeits every started request whose owner is gone, and returns them."""
-        with self._writing() as connection:
-            dead = requests.dead_requests(connection, in_hand=requests_in_hand(self.path))
-            for number in dead:
-                requests.forfeit(connection, number)
-        return dead
-
-    def answers(self, question: str) -> list[Stored]:
-        """All stored answers to a question, oldest first; takes no write lock."""
-        with self._reading() as connection:
-            digest = texts.find(connection, "question", question)
-            return [] if digest is None else reading.stored_answers(connection, digest)
-
-    def accounts(self) -> list[AccountRow]:
-        """All accounts as they stand."""
-        with self._reading() as connection:
-            return reading.account_rows(connection)
-
-    def history(self) -> list[HistoryRow]:
-        """All signings, revisions, changes of caps and requests, in order."""
-        with self._reading() as connection:
-            return reading.history_rows(connection)
-
-    def entries(self) -> Iterator[bytes]:
-        """All entries as stored, first to last, as of now."""
-        with self._reading() as connection:
-            return iter(list(reading.bodies(connection)))
-
-    def verify(self) -> State:
-        """What the entries add up to, or VerificationError where the store shows something else."""
-        with self._reading() as connection:
-            return verify.verify(connection)
-
-    def erase(self, kind: str, text: str) -> bool:
-        """Erases a text for good (see `texts.ERASABLE`), every entry standing; returns whether it was there."""
-        with self._writing() as connection:
-            return texts.erase(connection, kind, text)
+            journal.choose(connection, mode)
+        # The next connection makes it so, and reads it back.
+        self.close()
+        with self._reading():
+            pass
 
     def repeated(self, request: int) -> None:
-        """Counts one repeat beside the ledger, as well as the machine allows."""
+        """Counts one repeat in a file beside the ledger, whose own file is never written unsynced."""
         repeats.record(self.path, request)
 
     def repeats(self) -> dict[int, int]:
         """Repeats by request, as far as they were counted."""
         return repeats.count(self.path)
 
+    def close(self) -> None:
+        """Closes this thread's connection; the next method opens another."""
+        self._holder.drop()
+
+    def _check_database(self, connection: Connection) -> None:
+        # A journal that was deleted, or is another file's, leaves pages that do not belong together.
+        found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
+        astray = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
+        if found != "ok" or astray is not None:
+            raise LedgerFormatError(f"{self.path} {DAMAGED}")
+
     def _reading(self) -> AbstractContextManager[Connection]:
         return self._transaction(BEGIN_READ)
 
-    def _writing(self) -> AbstractContextManager[Connection]:
-        return self._transaction(BEGIN_WRITE)
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with translated(self.name):
+            _check_synced(self.path)
+        with self._transaction(BEGIN_WRITE) as connection:
+            yield connection
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
-        with (
-            translated(self.path),
-            self._engine.connect().execution_options(begin=begin) as connection,
-            connection.begin(),
-        ):
-            yield connection
+        with translated(self.name):
+            try:
+                connection = self._holder.at(_identity(self.path))
+                connection.execution_options(begin=begin)
+                forget_appended(connection)
+                with connection.begin():
+                    yield connection
+            except (DBAPIError, OSError) as error:
+                self._holder.drop()
+                if begin == BEGIN_WRITE and is_unsure(error):
+                    _note_failed_sync(self.path)
+                    raise _unsynced(self.path) from None
+                raise
+
+
+def failed_sync_path(ledger: Path) -> Path:
+    """Nothing is written to `purchases.ledger` while there is a `purchases.ledger.failed-sync`."""
+    return ledger.with_name(f"{ledger.name}.failed-sync")
+
+
+def _check_synced(ledger: Path) -> None:
+    if failed_sync_path(ledger).exists():
+        raise _unsynced(ledger)
+
+
+def _note_failed_sync(ledger: Path) -> None:
+    """After a failed sync the system may show as written what the disk never got: no more writing until somebody looks.
+
+    If not even this file can be made, whoever writes next meets the disk's own errors.
+    """
+    with suppress(OSError):
+        os.close(os.open(failed_sync_path(ledger), os.O_CREAT | os.O_WRONLY, 0o600))
+
+
+def _unsynced(ledger: Path) -> StorageError:
+    return StorageError(
+        f"{ledger} is not written any more: a sync failed, and what the disk shows may not be what it holds. Check the"
+        f" disk, restart the machine, run `parco ledger verify`, then delete {failed_sync_path(ledger)}"
+    )
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Which file has the ledger's name now."""
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def _exists(path: Path) -> bool:

@@ -2,12 +2,27 @@
 
 `entries` is the ledger. `texts` holds what entries name by salted digest, and may be erased. `accounts`, `caps`,
 `contracts` and `requests` are projections of the entries, kept so that spending is one conditional UPDATE. `answers`,
-`secrets` and `owners` hold what no entry may.
+`secrets`, `owners` and `leases` hold what no entry may. `tree` holds the nodes of the Merkle tree, each with the leaf
+that completes it, and `heads` what was signed after each commit; `keys` signs, and `strays` are heads seen outside that
+this ledger signed and does not extend. Every store has the same tables; what a database system adds to them (SQLite's
+triggers below, PostgreSQL's in `postgres_schema`) keeps all that is only added from being changed.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
+from sqlalchemy import Integer as PlainInteger
+from sqlalchemy.schema import SchemaItem
 
 __all__ = [
     "APPLICATION_ID",
@@ -17,16 +32,30 @@ __all__ = [
     "caps",
     "contracts",
     "entries",
+    "heads",
+    "keys",
+    "leases",
     "metadata",
     "owners",
     "requests",
     "secrets",
+    "strays",
     "texts",
+    "tree",
 ]
 
 APPLICATION_ID = int.from_bytes(b"parc")
 
 metadata = MetaData()
+
+# 64 bits everywhere: SQLite's INTEGER has them, PostgreSQL calls them BIGINT.
+Integer = PlainInteger().with_variant(BigInteger(), "postgresql")
+
+
+def _key(name: str, *parts: SchemaItem) -> Column[int]:
+    """A number of the primary key, which we count ourselves: no database draws it from a sequence."""
+    return Column(name, Integer, *parts, primary_key=True, autoincrement=False)
+
 
 # Every amount is checked here a second time: no statement, whoever wrote it, can leave an account outside its cap.
 # Both sides are differences of numbers below 2^63, so that neither can overflow into a float.
@@ -35,7 +64,7 @@ _AMOUNTS = ("cap", "spent", "reserved", "excess", "delta_cap", "delta_spent", "d
 entries = Table(
     "entries",
     metadata,
-    Column("seq", Integer, CheckConstraint("seq >= 1"), primary_key=True),
+    _key("seq", CheckConstraint("seq >= 1")),
     Column("body", LargeBinary, nullable=False),
     sqlite_strict=True,
 )
@@ -54,7 +83,7 @@ texts = Table(
 accounts = Table(
     "accounts",
     metadata,
-    Column("account", Integer, CheckConstraint("account >= 1"), primary_key=True),
+    _key("account", CheckConstraint("account >= 1")),
     Column("opened", Integer, ForeignKey("entries.seq"), nullable=False),
     Column("dataset", Text, ForeignKey("texts.digest"), nullable=False),
     Column("label", Text, ForeignKey("texts.digest"), nullable=False),
@@ -71,8 +100,8 @@ accounts = Table(
 caps = Table(
     "caps",
     metadata,
-    Column("seq", Integer, ForeignKey("entries.seq"), primary_key=True),
-    Column("account", Integer, ForeignKey("accounts.account"), primary_key=True),
+    _key("seq", ForeignKey("entries.seq")),
+    _key("account", ForeignKey("accounts.account")),
     Column("cap", Integer, CheckConstraint("cap >= 0"), nullable=False),
     sqlite_strict=True,
 )
@@ -80,7 +109,7 @@ caps = Table(
 secrets = Table(
     "secrets",
     metadata,
-    Column("account", Integer, ForeignKey("accounts.account"), primary_key=True),
+    _key("account", ForeignKey("accounts.account")),
     Column("secret", LargeBinary, CheckConstraint("length(secret) = 32"), nullable=False),
     sqlite_strict=True,
 )
@@ -88,7 +117,7 @@ secrets = Table(
 contracts = Table(
     "contracts",
     metadata,
-    Column("opened", Integer, ForeignKey("entries.seq"), primary_key=True),
+    _key("opened", ForeignKey("entries.seq")),
     Column("dataset", Text, ForeignKey("texts.digest"), nullable=False),
     Column("name", Text, ForeignKey("texts.digest"), nullable=False),
     Column("contract", Text, ForeignKey("texts.digest"), nullable=False, unique=True),
@@ -100,7 +129,7 @@ contracts = Table(
 requests = Table(
     "requests",
     metadata,
-    Column("request", Integer, ForeignKey("entries.seq"), primary_key=True),
+    _key("request", ForeignKey("entries.seq")),
     Column("key", Text, ForeignKey("texts.digest"), nullable=False, unique=True),
     Column("question", Text, ForeignKey("texts.digest"), nullable=False),
     Column("state", Text, nullable=False),
@@ -116,7 +145,7 @@ requests = Table(
 answers = Table(
     "answers",
     metadata,
-    Column("request", Integer, ForeignKey("requests.request"), primary_key=True),
+    _key("request", ForeignKey("requests.request")),
     Column("salt", LargeBinary, nullable=False),
     Column("body", LargeBinary, nullable=False),
     sqlite_strict=True,
@@ -125,11 +154,62 @@ answers = Table(
 owners = Table(
     "owners",
     metadata,
-    Column("request", Integer, ForeignKey("requests.request"), primary_key=True),
+    _key("request", ForeignKey("requests.request")),
     Column("host", Text, nullable=False),
     Column("boot", Text, nullable=False),
     Column("pid", Integer, nullable=False),
     Column("started", Integer, nullable=False),
+    sqlite_strict=True,
+)
+
+# How long a reservation waits for its start: `given` counts microseconds on the clock of that boot of that host.
+leases = Table(
+    "leases",
+    metadata,
+    _key("request", ForeignKey("requests.request")),
+    Column("host", Text, nullable=False),
+    Column("boot", Text, nullable=False),
+    Column("given", Integer, nullable=False),
+    Column("seconds", Integer, CheckConstraint("seconds >= 1"), nullable=False),
+    sqlite_strict=True,
+)
+
+# Row n holds the nodes that leaf n - 1 completes, the lowest first, 32 bytes each: two an entry, and all there are.
+tree = Table(
+    "tree",
+    metadata,
+    _key("size", ForeignKey("entries.seq")),
+    Column("nodes", LargeBinary, CheckConstraint("length(nodes) > 0 AND length(nodes) % 32 = 0"), nullable=False),
+    sqlite_strict=True,
+)
+
+# The private key is in the file that it signs (docs/decisions/0033), and gone once another has replaced it.
+keys = Table(
+    "keys",
+    metadata,
+    Column("key", Text, CheckConstraint("length(key) = 64"), primary_key=True),
+    Column("private", LargeBinary, CheckConstraint("length(private) = 32")),
+    sqlite_strict=True,
+)
+
+heads = Table(
+    "heads",
+    metadata,
+    _key("size", ForeignKey("entries.seq")),
+    Column("root", Text, CheckConstraint("length(root) = 64"), nullable=False),
+    Column("accounts", Text, CheckConstraint("length(accounts) = 64"), nullable=False),
+    Column("previous", Text, CheckConstraint("length(previous) = 64")),
+    Column("key", Text, ForeignKey("keys.key"), nullable=False),
+    Column("signature", Text, CheckConstraint("length(signature) = 128"), nullable=False),
+    sqlite_strict=True,
+)
+
+strays = Table(
+    "strays",
+    metadata,
+    Column("root", Text, CheckConstraint("length(root) = 64"), primary_key=True),
+    Column("size", Integer, CheckConstraint("size >= 1"), nullable=False),
+    Column("recovered", Integer, ForeignKey("entries.seq")),
     sqlite_strict=True,
 )
 
@@ -149,4 +229,16 @@ TRIGGERS = (
     "CREATE TRIGGER answers_are_never_replaced BEFORE INSERT ON answers"
     " WHEN EXISTS (SELECT 1 FROM answers WHERE request = NEW.request)"
     " BEGIN SELECT RAISE(ABORT, 'answers are only added'); END",
+    "CREATE TRIGGER tree_is_never_changed BEFORE UPDATE ON tree BEGIN SELECT RAISE(ABORT, 'nodes are only added'); END",
+    "CREATE TRIGGER tree_is_never_removed BEFORE DELETE ON tree BEGIN SELECT RAISE(ABORT, 'nodes are only added'); END",
+    "CREATE TRIGGER tree_has_no_gaps BEFORE INSERT ON tree"
+    " WHEN NEW.size IS NOT (SELECT coalesce(max(size), 0) + 1 FROM tree)"
+    " BEGIN SELECT RAISE(ABORT, 'nodes are only added'); END",
+    "CREATE TRIGGER heads_are_never_changed BEFORE UPDATE ON heads"
+    " BEGIN SELECT RAISE(ABORT, 'heads are only added'); END",
+    "CREATE TRIGGER heads_are_never_removed BEFORE DELETE ON heads"
+    " BEGIN SELECT RAISE(ABORT, 'heads are only added'); END",
+    "CREATE TRIGGER heads_only_rise BEFORE INSERT ON heads"
+    " WHEN NEW.size <= (SELECT coalesce(max(size), 0) FROM heads)"
+    " BEGIN SELECT RAISE(ABORT, 'heads are only added'); END",
 )

@@ -1,0 +1,290 @@
+"""What the ledger costs beside the bare database that keeps it, in one run: `make bench`.
+
+Each figure is a ratio of medians, measured turn by turn so that a busy machine slows both sides alike:
+
+    release      begin and settle, without the data, over two bare durable commits of the same rows
+    repeat       a stored answer found again and counted, over one bare durable commit
+    refused      a request beyond the budget, over one bare durable commit
+    recovery     opening a ledger full of requests whose owners are gone, over reading its entries
+
+A bare commit writes the rows of a release into the tables of another ledger, with the same settings, by the driver
+alone: what has to be written in any case. PostgreSQL is measured where this machine has a server to start.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from sqlalchemy import Connection, insert, update
+
+from machine import machine
+from parco.errors import BudgetError
+from parco.ledger.entries import Charge, MechanismFacts, Reserve, SensitivityFacts, Start, decode
+from parco.measure import Measure
+from parco.stores import connection, tables
+from parco.stores.address import create_or_open_ledger, is_url, open_ledger
+from parco.stores.append import append_all
+from parco.stores.owner import current_owner
+from parco.stores.records import Opening, Request, Started
+from parco.stores.store import Store
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.postgres import Server, programs
+
+TURNS, OPEN = 40, 100_000
+ANSWER = b'{"cells":[1,2,3,4,5,6,7,8,9,10,11,12],"parco":"0.1.0"}'
+
+Job = Callable[[], object]
+
+
+def main() -> None:
+    """Measures and prints the table."""
+    console = Console()
+    table = Table("store", "what", "ours", "beside", "ratio", title=f"medians of {TURNS}; recovery of {OPEN:,}, once")
+    with tempfile.TemporaryDirectory() as folder:
+        names = count()
+        _add(table, "sqlite", lambda: Path(folder) / f"{next(names)}.ledger")
+    binaries = programs()
+    if binaries is None:
+        console.print("PostgreSQL is left out: there is no server on this machine")
+    else:
+        server = Server(binaries)
+        try:
+            _add(table, "postgres", lambda: server.url(server.ledger()))
+        finally:
+            server.remove()
+    console.print(machine("sqlalchemy", "psycopg"))
+    console.print(table)
+
+
+def _add(table: Table, kind: str, new_place: Callable[[], str | Path]) -> None:
+    for what, ours, beside in _figures(new_place):
+        table.add_row(kind, what, _time(ours), _time(beside), f"{ours / beside:.2f}")
+
+
+def _figures(new_place: Callable[[], str | Path]) -> Iterator[tuple[str, float, float]]:
+    store, numbers = _signed(new_place()), count()
+    template = _template(store)
+
+    def release() -> None:
+        outcome = store.begin(replace(template, question=f"question {next(numbers)}"), serves=_any)
+        store.settle(_started(outcome), answer=ANSWER)
+
+    def repeat() -> None:
+        store.repeated(store.answers("question 0")[0].request)
+
+    def refused() -> None:
+        try:
+            store.begin(replace(template, question="too much", charges=(Charge(1, 10**18),)), serves=_any)
+        except BudgetError:
+            return
+        raise TypeError("it should have been refused")
+
+    release()
+    place = new_place()
+    _signed(place).close()
+    bare = _Bare(place, list(store.entries())[1:])
+    yield "release", *_medians(release, bare.release)
+    yield "repeat", *_medians(repeat, bare.begin)
+    yield "refused", *_medians(refused, bare.begin)
+    yield "recovery", *_recovery(new_place())
+
+
+def _signed(place: str | Path) -> Store:
+    store = create_or_open_ledger(place)
+    store.sign(
+        Opening(
+            actor="ana",
+            name="bench",
+            dataset="bench",
+            contract="the contract",
+            terms="the terms",
+            measure=Measure.PURE,
+            cap=10**17,
+            delta_cap=0,
+        )
+    )
+    return store
+
+
+def _template(store: Store) -> Request:
+    return Request(
+        actor="ana",
+        question="",
+        contract=store.signed("bench", "bench").contract,
+        mechanism=MechanismFacts("two-sided-geometric", Fraction(10), Fraction(1)),
+        sensitivity=SensitivityFacts(Fraction(1), Fraction(1)),
+        cells=12,
+        charges=(Charge(1, 1),),
+    )
+
+
+def _any(_: object) -> bool:
+    return True
+
+
+def _started(outcome: object) -> int:
+    if not isinstance(outcome, Started):
+        raise TypeError(outcome)
+    return outcome.request
+
+
+class _Bare:
+    """The rows of a release in two durable transactions, by the driver alone; `bodies` are its three entries."""
+
+    def __init__(self, place: str | Path, bodies: Sequence[bytes]) -> None:
+        self._execute, self._mark = _driver(place)
+        self._bodies = bodies
+        self._last = 1
+        ((self._key,),) = self._execute("SELECT key FROM keys", ())
+
+    def release(self) -> None:
+        """Both transactions."""
+        self.begin()
+        self.settle()
+
+    def begin(self) -> None:
+        """A charge, two texts, two entries with their nodes, a request and its owner, a head."""
+        digests = [secrets.token_hex(32) for _ in range(4)]
+        self._execute("BEGIN", ())
+        self._execute("UPDATE accounts SET reserved = reserved + 1 WHERE account = 1", ())
+        for digest, lookup in (digests[:2], digests[2:]):
+            self._insert("texts", digest, b"salt" * 4, "question 12345", lookup)
+        for body in self._bodies[:2]:
+            self._entry(body)
+        self._request = self._last - 1
+        self._insert("requests", self._request, digests[0], digests[2], "started", 1, None)
+        self._insert("owners", self._request, *vars(current_owner()).values())
+        self._head()
+        self._execute("COMMIT", ())
+
+    def settle(self) -> None:
+        """A charge, an entry with its nodes, a request's state, an answer and a head."""
+        self._execute("BEGIN", ())
+        self._execute("UPDATE accounts SET reserved = reserved - 1, spent = spent + 1 WHERE account = 1", ())
+        self._entry(self._bodies[2])
+        change = f"UPDATE requests SET state = 'settled', settled = {self._mark} WHERE request = {self._mark}"  # noqa: S608
+        self._execute(change, (self._last, self._request))
+        self._insert("answers", self._request, b"salt" * 4, ANSWER)
+        self._head()
+        self._execute("COMMIT", ())
+
+    def _entry(self, body: bytes) -> None:
+        self._last += 1
+        self._insert("entries", self._last, body)
+        self._insert("tree", self._last, b"node" * 16)
+
+    def _head(self) -> None:
+        digests = [secrets.token_hex(32) for _ in range(3)]
+        self._insert("heads", self._last, *digests, self._key, secrets.token_hex(64))
+
+    def _insert(self, table: str, *values: object) -> None:
+        self._execute(f"INSERT INTO {table} VALUES ({', '.join([self._mark] * len(values))})", values)  # noqa: S608
+
+
+def _driver(place: str | Path) -> tuple[Callable[[str, Sequence[object]], list[Any]], str]:
+    """A function that runs a statement in the driver, on a connection with the store's settings, and its parameter."""
+    if is_url(place):
+        import psycopg
+
+        server = psycopg.connect(str(place), autocommit=True, options="-c search_path=parco")
+
+        def execute(statement: str, values: Sequence[object]) -> list[Any]:
+            cursor = server.execute(statement, values)
+            return cursor.fetchall() if cursor.description else []
+
+        return execute, "%s"
+    file: sqlite3.Connection = connection.connect(Path(place), busy_seconds=1)
+    return lambda statement, values: file.execute(statement, values).fetchall(), "?"
+
+
+def _recovery(place: str | Path) -> tuple[float, float]:
+    """Seconds to open a ledger with OPEN requests of a process that is gone, and to read its entries before that."""
+    store = _signed(place)
+    _fill(store)
+    start = time.perf_counter()
+    for body in store.entries():
+        decode(body)
+    read = time.perf_counter() - start
+    start = time.perf_counter()
+    open_ledger(place)
+    recovered = time.perf_counter() - start
+    if {row.state for row in store.history()} != {"open", "forfeited"}:
+        raise TypeError("the requests should have been forfeited")
+    return recovered, read
+
+
+def _fill(store: Store) -> None:
+    """Open requests of a process that is gone, written in large transactions: the rows that as many begins write."""
+    first = _started(store.begin(replace(_template(store), question="the first"), serves=_any))
+    reserve, start = (decode(body) for body in list(store.entries())[1:])
+    if not isinstance(reserve, Reserve) or not isinstance(start, Start):
+        raise TypeError(reserve)
+    store.forfeit(first)
+    gone = vars(current_owner()) | {"started": 1}
+
+    def work(opened: Connection) -> None:
+        numbers = range(5, 2 * OPEN + 5, 2)
+        # As texts that were erased: their digests stand for themselves.
+        texts = [{"digest": f"{number:064x}", "salt": None, "text": None, "lookup": None} for number in numbers]
+        opened.execute(insert(tables.texts), texts)
+        makes = [
+            make
+            for number in numbers
+            for make in (
+                lambda seq, number=number: replace(reserve, seq=seq, key=f"{number:064x}"),
+                lambda seq, number=number: replace(start, seq=seq, request=number),
+            )
+        ]
+        append_all(opened, makes, last=4)
+        requests = [
+            {
+                "request": number,
+                "key": f"{number:064x}",
+                "question": reserve.question,
+                "state": "started",
+                "private": 1,
+                "settled": None,
+            }
+            for number in numbers
+        ]
+        opened.execute(insert(tables.requests), requests)
+        opened.execute(insert(tables.owners), [{"request": number, **gone} for number in numbers])
+        opened.execute(update(tables.accounts).values(reserved=OPEN))
+
+    store._write(work)
+    store.verify()
+
+
+def _medians(ours: Job, beside: Job) -> tuple[float, float]:
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(TURNS):
+        for job, taken in zip((ours, beside), times, strict=True):
+            start = time.perf_counter()
+            job()
+            taken.append(time.perf_counter() - start)
+    return statistics.median(times[0]), statistics.median(times[1])
+
+
+def _time(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+if __name__ == "__main__":
+    main()

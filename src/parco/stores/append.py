@@ -1,0 +1,64 @@
+"""The one place where entries are stored: each is the next, and every transaction knows which were its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+from sqlalchemy import Connection, bindparam, func, insert, select
+
+from parco.ledger.entries import Entry, encode
+from parco.stores import tables
+
+__all__ = ["append", "append_all", "appended", "forget_appended", "last_entry", "stands", "together"]
+
+_APPENDED = "parco: entries appended in this transaction"
+
+_LAST = select(func.max(tables.entries.c.seq))
+_BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
+_INSERT = insert(tables.entries)
+
+
+def together(connection: Connection) -> AbstractContextManager[object]:
+    """Statements inside, none of whose results is looked at, go to a server all at once; the first fault is raised."""
+    send: Callable[[Connection], AbstractContextManager[object]] | None
+    send = connection.get_execution_options().get("together")
+    return nullcontext() if send is None else send(connection)
+
+
+def append(connection: Connection, make: Callable[[int], Entry]) -> int:
+    """Stores the next entry and returns its sequence; the caller's transaction holds the write lock."""
+    return append_all(connection, [make], last=last_entry(connection))[0]
+
+
+def append_all(connection: Connection, makes: Sequence[Callable[[int], Entry]], *, last: int) -> list[int]:
+    """Stores the entries that follow entry `last`, and returns their sequences."""
+    sequences = range(last + 1, last + 1 + len(makes))
+    rows = [{"seq": seq, "body": encode(make(seq))} for seq, make in zip(sequences, makes, strict=True)]
+    connection.execute(_INSERT, rows)
+    connection.info.setdefault(_APPENDED, []).extend((row["seq"], row["body"]) for row in rows)
+    return list(sequences)
+
+
+def last_entry(connection: Connection) -> int:
+    """The sequence of the last entry, 0 where there is none."""
+    return connection.scalar(_LAST) or 0
+
+
+def forget_appended(connection: Connection) -> None:
+    """To be called where a transaction begins."""
+    connection.info.pop(_APPENDED, None)
+
+
+def appended(connection: Connection) -> list[tuple[int, bytes]]:
+    """Sequence and bytes of each entry stored in the transaction at hand."""
+    return list(connection.info.get(_APPENDED, ()))
+
+
+def stands(connection: Connection, entries: Sequence[tuple[int, bytes]]) -> bool:
+    """Whether the ledger holds these very entries: so it is told whether a commit went through that was not answered.
+
+    Another transaction cannot have written the same bytes of a reservation, a settlement or a signing: each names a
+    text under a salt that its attempt drew. A forfeit or void can be written by two, and is then the same act.
+    """
+    return bool(entries) and all(connection.scalar(_BODY, {"seq": seq}) == body for seq, body in entries)

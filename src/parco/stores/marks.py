@@ -1,0 +1,107 @@
+"""The high-water mark: the ledger's heads once more in a file outside it, one line each, the last one last.
+
+For a ledger in a file it lies beside it; of a ledger in a database each host keeps one of its own, with the heads that
+this host's processes left. If an old copy of the ledger is put back, or a stale replica made a primary, the mark still
+knows how far it had come. Whoever puts both back is found by a head kept elsewhere, in a witness file, which has the
+same form. A mark is written after the commit, as well as the machine allows: losing it loses a warning and no more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from parco.errors import ParcoError, RequestError
+from parco.ledger.heads import Head, head_of
+
+__all__ = ["beside", "last", "on_this_host", "read", "read_witness", "record", "write"]
+
+# The file is cut down to its last heads now and then; each line takes less than 600 bytes.
+_BYTES_MAX, _BYTES_KEPT = 1 << 20, 1 << 18
+# Where the last one is looked for: seven lines at least.
+_BYTES_LAST = 1 << 12
+
+
+def beside(ledger: Path) -> Path:
+    """`purchases.ledger` has `purchases.ledger.heads`."""
+    return ledger.with_name(f"{ledger.name}.heads")
+
+
+def on_this_host(identity: object) -> Path | None:
+    """The file that this user keeps of the database's ledger with this identity, None for a user without a home.
+
+    In the folder for state of the XDG Base Directory Specification, or `%LOCALAPPDATA%`.
+    """
+    given = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME", "")
+    try:
+        folder = Path(given) if Path(given).is_absolute() else Path.home() / ".local" / "state"
+    except RuntimeError:
+        return None
+    return folder / "parco" / f"{identity}.heads"
+
+
+def record(path: Path, head: Head) -> None:
+    """Adds a head to the mark, if the machine lets it; never raises for the machine."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, head, mode=0o600)
+        if path.stat().st_size > _BYTES_MAX:
+            _cut(path)
+
+
+def write(path: Path, head: Head, *, mode: int = 0o644) -> None:
+    """Adds a head to a file of heads, which is made, with this mode, if there is none."""
+    handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, mode)
+    with open(handle, "ab", buffering=0) as file:
+        file.write(head.line + b"\n")
+
+
+def last(path: Path) -> Head | None:
+    """The last head of the mark that can be read, None if there is none."""
+    # As a rule in the last lines; further back only behind what is no head.
+    for end in (_BYTES_LAST, _BYTES_KEPT):
+        found = next(_readable(reversed(_lines(path, end))), None)
+        if found is not None:
+            return found
+    return None
+
+
+def read(path: Path) -> list[Head]:
+    """All heads of the mark that can be read, oldest first."""
+    return list(_readable(_lines(path, None)))
+
+
+def read_witness(path: Path) -> list[Head]:
+    """The heads of a witness file, none if there is no file; RequestError for a line that is not a head."""
+    if not path.exists():
+        return []
+    lines = [line for line in path.read_bytes().split(b"\n") if line.strip()]
+    found = list(_readable(lines))
+    if len(found) < len(lines):
+        raise RequestError(f"{path} is not a file of heads: each line is what `parco ledger head` prints")
+    return found
+
+
+def _readable(lines: Iterable[bytes]) -> Iterator[Head]:
+    for line in lines:
+        with suppress(ParcoError, ValueError, RecursionError):
+            yield head_of(json.loads(line))
+
+
+def _lines(path: Path, end: int | None) -> list[bytes]:
+    with suppress(OSError), path.open("rb") as file:
+        if end is not None:
+            file.seek(max(0, path.stat().st_size - end))
+        return file.read().split(b"\n")
+    return []
+
+
+def _cut(path: Path) -> None:
+    lines = _lines(path, _BYTES_KEPT)[1:]
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    with open(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+        file.write(b"\n".join(lines))
+    draft.replace(path)

@@ -1,0 +1,89 @@
+"""From the tables of an older parco to those of this one: numbered steps, all in one transaction.
+
+The version of the tables is in the ledger (`user_version` of the file) and is not the format of its entries: no step
+touches an entry. Killed at any moment, the ledger has the old version or the new one. Steps are text that never
+changes, since the tables as they are today may go on changing.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from parco.stores import heads, reading, verify
+
+__all__ = ["VERSION", "run_steps"]
+
+VERSION = 4
+"""The version of the tables that this parco reads and writes."""
+
+# What each version added. 1 is the first.
+_CAPS = (
+    "CREATE TABLE IF NOT EXISTS caps (seq INTEGER NOT NULL, account INTEGER NOT NULL,"
+    " cap INTEGER NOT NULL CHECK (cap >= 0), PRIMARY KEY (seq, account), FOREIGN KEY(seq) REFERENCES entries (seq),"
+    " FOREIGN KEY(account) REFERENCES accounts (account)) STRICT",
+)
+_HEADS = (
+    "CREATE TABLE tree (size INTEGER NOT NULL,"
+    " nodes BLOB NOT NULL CHECK (length(nodes) > 0 AND length(nodes) % 32 = 0), PRIMARY KEY (size),"
+    " FOREIGN KEY(size) REFERENCES entries (seq)) STRICT",
+    'CREATE TABLE keys ("key" TEXT NOT NULL CHECK (length(key) = 64), private BLOB CHECK (length(private) = 32),'
+    ' PRIMARY KEY ("key")) STRICT',
+    "CREATE TABLE heads (size INTEGER NOT NULL, root TEXT NOT NULL CHECK (length(root) = 64),"
+    " accounts TEXT NOT NULL CHECK (length(accounts) = 64), previous TEXT CHECK (length(previous) = 64),"
+    ' "key" TEXT NOT NULL, signature TEXT NOT NULL CHECK (length(signature) = 128), PRIMARY KEY (size),'
+    ' FOREIGN KEY(size) REFERENCES entries (seq), FOREIGN KEY("key") REFERENCES keys ("key")) STRICT',
+    "CREATE TABLE strays (root TEXT NOT NULL CHECK (length(root) = 64), size INTEGER NOT NULL CHECK (size >= 1),"
+    " recovered INTEGER, PRIMARY KEY (root), FOREIGN KEY(recovered) REFERENCES entries (seq)) STRICT",
+    "CREATE TRIGGER tree_is_never_changed BEFORE UPDATE ON tree BEGIN SELECT RAISE(ABORT, 'nodes are only added'); END",
+    "CREATE TRIGGER tree_is_never_removed BEFORE DELETE ON tree BEGIN SELECT RAISE(ABORT, 'nodes are only added'); END",
+    "CREATE TRIGGER tree_has_no_gaps BEFORE INSERT ON tree"
+    " WHEN NEW.size IS NOT (SELECT coalesce(max(size), 0) + 1 FROM tree)"
+    " BEGIN SELECT RAISE(ABORT, 'nodes are only added'); END",
+    "CREATE TRIGGER heads_are_never_changed BEFORE UPDATE ON heads"
+    " BEGIN SELECT RAISE(ABORT, 'heads are only added'); END",
+    "CREATE TRIGGER heads_are_never_removed BEFORE DELETE ON heads"
+    " BEGIN SELECT RAISE(ABORT, 'heads are only added'); END",
+    "CREATE TRIGGER heads_only_rise BEFORE INSERT ON heads"
+    " WHEN NEW.size <= (SELECT coalesce(max(size), 0) FROM heads)"
+    " BEGIN SELECT RAISE(ABORT, 'heads are only added'); END",
+)
+_LEASES = (
+    "CREATE TABLE leases (request INTEGER NOT NULL, host TEXT NOT NULL, boot TEXT NOT NULL, given INTEGER NOT NULL,"
+    " seconds INTEGER NOT NULL CHECK (seconds >= 1), PRIMARY KEY (request),"
+    " FOREIGN KEY(request) REFERENCES requests (request)) STRICT",
+)
+
+
+def run_steps(connection: Connection, version: int) -> None:
+    """Takes a ledger from `version` to VERSION; VerificationError, and nothing changes, if it does not add up.
+
+    The caller's transaction holds the write lock, and sets the version.
+    """
+    for step in range(version + 1, VERSION + 1):
+        _STEPS[step](connection)
+
+
+def _to_2(connection: Connection) -> None:
+    """Caps that moved have a table: claims ask for it. A ledger without it has no such entry."""
+    _execute(connection, _CAPS)
+
+
+def _to_3(connection: Connection) -> None:
+    """The Merkle tree, and the first head, which signs all that is there: so it is checked before."""
+    _execute(connection, _HEADS)
+    entries = list(enumerate(reading.bodies(connection), start=1))
+    heads.seal(connection, heads.Standing(), entries=entries)
+    verify.verify(connection)
+
+
+def _to_4(connection: Connection) -> None:
+    """Requests can be queued: their reservations wait under leases."""
+    _execute(connection, _LEASES)
+
+
+_STEPS = {2: _to_2, 3: _to_3, 4: _to_4}
+
+
+def _execute(connection: Connection, statements: tuple[str, ...]) -> None:
+    for statement in statements:
+        connection.exec_driver_sql(statement)

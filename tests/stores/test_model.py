@@ -1,0 +1,254 @@
+"""Any life of a ledger, in each store: what it answers and what it holds is what the model says, act for act."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from parco.errors import ParcoError
+from parco.ledger.accounts import replay
+from parco.ledger.entries import Charge
+from parco.stores.lease import Lease
+from parco.stores.records import Pending, Reserved, Started, Stored
+from parco.stores.store import Store
+
+from .build import TENTH, Address, anything, ask, nothing, opening, signed_store
+from .model import Account, Ask, Model, Outcome, Told
+
+LABELS = ("fit", "test", "validation")
+EXAMPLES, STEPS = 12, 25
+EXAMPLES_LONG, STEPS_LONG = 400, 60
+
+CHARGES = st.dictionaries(st.integers(1, 3), st.integers(0, 5), min_size=1).map(
+    lambda found: tuple(sorted(found.items()))
+)
+ASKS = st.builds(
+    Ask,
+    question=st.sampled_from("abcd"),
+    charges=CHARGES,
+    fresh=st.booleans(),
+    key=st.none() | st.sampled_from("xyz"),
+    contract=st.integers(0, 1),
+)
+PLACES = st.integers(0, 50)
+
+
+def text_of(version: int) -> str:
+    return f"the contract, version {version}"
+
+
+class _ToldWatch:
+    """Instead of a clock: a lease is over when the machine says so."""
+
+    def __init__(self) -> None:
+        self.over: set[int] = set()
+
+    def is_over(self, request: int, _: Lease) -> bool:
+        return request in self.over
+
+
+class Life(RuleBasedStateMachine):
+    """One ledger with three accounts, and its model; a subclass says where the ledger is."""
+
+    new_ledger: ClassVar[Callable[[], Address]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store: Store = signed_store(type(self).new_ledger(), contract=text_of(0), labels=LABELS)
+        self.watch = _ToldWatch()
+        self.store._watch = self.watch  # type: ignore[assignment]
+        self.model = Model({number: Account(cap=10) for number in (1, 2, 3)})
+        self.numbers: list[int] = []
+        self.contracts = {0: self.store.signed("purchases", "sales").contract}
+
+    @rule(asks=st.lists(ASKS, min_size=1, max_size=2), serves=st.booleans())
+    def begin(self, asks: list[Ask], *, serves: bool) -> None:
+        asks = self._known(asks)
+        requests = [self._request(one) for one in asks]
+        expected = self.model.begin(asks, serves=serves)
+        serve = anything if serves else nothing
+        self._agree(expected, lambda: self.store.begin_all(requests, serves=[serve] * len(requests)))
+
+    @rule(one=ASKS)
+    def reserve(self, one: Ask) -> None:
+        (one,) = self._known([one])
+        expected = self.model.begin([one], queued=True)
+        self._agree(expected, lambda: self.store.reserve(self._request(one), serves=anything, lease_seconds=3600))
+
+    @precondition(lambda self: self.numbers)
+    @rule(place=PLACES, act=st.sampled_from(["start", "settle", "forfeit", "void"]))
+    def end(self, place: int, act: str) -> None:
+        place %= len(self.numbers)
+        number = self.numbers[place]
+        expected = getattr(self.model, act)(place)
+        options = {"answer": str(place).encode()} if act == "settle" else {}
+        self._same_error(expected, lambda: getattr(self.store, act)(number, **options))
+
+    @precondition(lambda self: self.numbers)
+    @rule(place=PLACES)
+    def let_go(self, place: int) -> None:
+        place %= len(self.numbers)
+        self.model.let_go(place)
+        self.store.abandon(self.numbers[place])
+        self.watch.over.add(self.numbers[place])
+
+    @rule()
+    def recover(self) -> None:
+        assert self.store.tidy() == [self.numbers[place] for place in self.model.tidy()]
+
+    @rule(version=st.integers(0, 3))
+    def revise(self, version: int) -> None:
+        expected = self.model.revise(version)
+        cap = self.model.accounts[1].cap * TENTH
+        self._same_error(expected, lambda: self.store.revise(self._opening(version, cap), reason="why"))
+        self._remember(version)
+
+    @rule(cap=st.integers(0, 15), is_new=st.booleans())
+    def move_cap(self, cap: int, *, is_new: bool) -> None:
+        version = max({self.model.version, *self.model.replaced}) + 1 if is_new else self.model.version
+        expected = self.model.move_cap(cap, version)
+        self._same_error(expected, lambda: self.store.move_cap(self._opening(version, cap * TENTH), reason="why"))
+        self._remember(version)
+
+    @invariant()
+    def holds_the_same(self) -> None:
+        shown = [(row.cap // TENTH, row.spent // TENTH, row.reserved // TENTH) for row in self.store.accounts()]
+        assert shown == self.model.amounts()
+        states = [row.state for row in self.store.history() if row.charges or row.state == "void"]
+        assert states == self.model.states()
+        assert len(list(self.store.entries())) == self.model.entries
+
+    def teardown(self) -> None:
+        assert self.store.verify() == replay(self.store.entries())
+        for place, state in enumerate(self.model.states()):
+            if state == "settled":
+                question = self.model.requests[place].ask.question
+                stored = {one.request: one.answer for one in self.store.answers(question)}
+                assert stored[self.numbers[place]] == str(place).encode()
+        self.store.close()
+
+    def _opening(self, version: int, cap: int) -> Any:
+        return opening(contract=text_of(version), cap=cap, labels=LABELS)
+
+    def _remember(self, version: int) -> None:
+        if version == self.model.version:
+            self.contracts[version] = self.store.signed("purchases", "sales").contract
+
+    def _known(self, asks: list[Ask]) -> list[Ask]:
+        """Asked under a version that exists, each question and key once: what a session makes of its list."""
+        found = {one.question: one for one in asks}.values()
+        kept = [one for place, one in enumerate(found) if one.key is None or place == 0]
+        old = min(self.model.replaced, default=self.model.version)
+        versions = (self.model.version, old)
+        return [Ask(one.question, one.charges, one.fresh, one.key, versions[one.contract]) for one in kept]
+
+    def _request(self, one: Ask) -> Any:
+        return ask(
+            self.store,
+            question=one.question,
+            charges=tuple(Charge(number, cost * TENTH) for number, cost in one.charges),
+            fresh=one.fresh,
+            key=one.key,
+            contract=self.contracts[one.contract],
+        )
+
+    def _agree(self, expected: list[Outcome] | Outcome | Told, act: Callable[[], Any]) -> None:
+        if isinstance(expected, type):
+            self._same_error(expected, act)
+            return
+        found = act()
+        if isinstance(found, list):
+            for outcome in found:
+                if isinstance(outcome, Started | Reserved):
+                    self.numbers.append(outcome.request)
+            assert [self._told(outcome) for outcome in found] == expected
+        else:
+            if isinstance(found, Reserved):
+                self.numbers.append(found.request)
+            assert self._told(found) == (expected[0] if isinstance(expected, list) else expected)
+
+    def _told(self, outcome: Started | Reserved | Stored | Pending) -> Outcome:
+        kind = {Started: "started", Reserved: "reserved", Stored: "stored", Pending: "pending"}[type(outcome)]
+        return kind, self.numbers.index(outcome.request)
+
+    @staticmethod
+    def _same_error(expected: Told | None, act: Callable[[], Any]) -> None:
+        if expected is None:
+            act()
+            return
+        with pytest.raises(ParcoError) as caught:
+            act()
+        assert type(caught.value) is expected
+
+
+def life_at(new_ledger: Callable[[], Address]) -> type[Life]:
+    return type("LifeHere", (Life,), {"new_ledger": staticmethod(new_ledger)})
+
+
+@contextmanager
+def emptied(request: pytest.FixtureRequest, kind: str) -> Iterator[Callable[[], Address]]:
+    """A place for one empty ledger after another."""
+    if kind == "sqlite":
+        with tempfile.TemporaryDirectory() as folder:
+            numbers = iter(range(10**9))
+            yield lambda: Path(folder) / f"{next(numbers)}.ledger"
+        return
+    server = request.getfixturevalue("postgres")
+    name = server.ledger()
+
+    def empty() -> str:
+        server.empty(name)
+        return str(server.url(name))
+
+    yield empty
+    server.free(name)
+
+
+def _live(request: pytest.FixtureRequest, kind: str, examples: int, steps: int) -> None:
+    with emptied(request, kind) as new_ledger:
+        run_state_machine_as_test(
+            life_at(new_ledger),
+            settings=settings(
+                max_examples=examples,
+                stateful_step_count=steps,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+                print_blob=True,
+            ),
+        )
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_any_life_is_the_models(request: pytest.FixtureRequest, kind: str) -> None:
+    _live(request, kind, EXAMPLES, STEPS)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_many_lives_are_the_models(request: pytest.FixtureRequest, kind: str) -> None:
+    _live(request, kind, EXAMPLES_LONG, STEPS_LONG)
+
+
+def test_the_model_can_disagree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: a store that charges a tenth too little is found."""
+    from parco.stores import requests
+
+    lifted = requests._lifted
+
+    def less(account: int, *amounts: int) -> dict[str, int]:
+        return lifted(account, *(max(0, one - TENTH) for one in amounts))
+
+    monkeypatch.setattr(requests, "_lifted", less)
+    life = life_at(lambda: tmp_path / "x.ledger")()
+    life.begin([Ask("a", ((1, 3),))], serves=True)
+    life.end(0, "settle")
+    with pytest.raises(AssertionError):
+        life.holds_the_same()
