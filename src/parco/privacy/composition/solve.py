@@ -59,12 +59,24 @@ def best_order(moments: Moments, log_delta: float, *, accuracy: float) -> tuple[
         return (value + error + kappa_log(c) - log_delta + 32 * UNIT * (abs(value) + c + 1 - log_delta)) / c
 
     sketch = moments.sketch()
-    log_c = _valley(lambda at: bound(at, sketch), accuracy=accuracy)[0]
+    log_c = _valley(_where_known(lambda at: bound(at, sketch)), accuracy=accuracy)[0]
     proven = bound(log_c, moments)
     if math.isnan(proven):
         # Every comparison with it is false, so that it would pass for a small number.
         raise InternalError("a moment of the composition is not a number")
     return math.exp(log_c), proven
+
+
+def _where_known(value: Callable[[float], float]) -> Callable[[float], float]:
+    """The same, and infinity where it cannot be computed: a search keeps away from there."""
+
+    def known(at: float) -> float:
+        try:
+            return value(at)
+        except InternalError:
+            return math.inf
+
+    return known
 
 
 def _valley(value: Callable[[float], float], *, accuracy: float) -> tuple[float, float]:
@@ -204,7 +216,7 @@ def _best_at(moments: Moments, epsilon: float) -> tuple[float, float]:
         c = math.exp(log_c)
         return moments.log_moment(c)[0] + kappa_log(c) - c * epsilon
 
-    log_c, value = _valley(bound, accuracy=0.05)
+    log_c, value = _valley(_where_known(bound), accuracy=0.05)
     return math.exp(log_c), value
 
 
