@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -154,8 +155,9 @@ def test_odd_data_change_the_keys_and_nothing_else(tmp_path: Path) -> None:
         "empty": [],
         "missing": visits("", "", unit="1"),
         "own": [row for unit in range(50) for row in visits(f"own {unit}", unit=str(unit))],
+        "lines": [row for unit in "12" for row in visits("\x1b[2J", "a\tb", "a\u2028b", "\x85", unit=unit)],
         "long": [row for unit in "12" for row in visits("x" * 201, unit=unit)],
-        "shared": [row for unit in "12" for row in visits("x" * 200, "e\u0301 \u202e'\"|,\t", unit=unit)],
+        "shared": [row for unit in "12" for row in visits("x" * 200, "e\u0301 \u202e'\"|,", unit=unit)],
     }
     found, shapes = {}, set()
     for name, rows in tables.items():
@@ -170,7 +172,40 @@ def test_odd_data_change_the_keys_and_nothing_else(tmp_path: Path) -> None:
             assert account.spent == release.cost.units
             assert account.delta_spent * DELTA == release.receipt.delta
     assert len(shapes) == 1
-    assert found == {"empty": [], "missing": [], "own": [], "long": [], "shared": ["x" * 200, "\u00e9 \u202e'\"|,\t"]}
+    assert found == {
+        "empty": [],
+        "missing": [],
+        "own": [],
+        "lines": [],
+        "long": [],
+        "shared": ["x" * 200, "\u00e9 \u202e'\"|,"],
+    }
+
+
+def test_no_key_is_published_twice(tmp_path: Path) -> None:
+    """In lower case the second of these is one character, as the first is before."""
+    folded = CITY.replace('keys = "select"', 'keys = "select"\nnormal = ["casefold"]')
+    rows = [row for unit in "123" for row in visits("\u1e96", unit=f"a{unit}") + visits("H\u0331", unit=f"b{unit}")]
+    with parco.Session(shop(tmp_path, rows, columns=folded)) as session:
+        release = session.select_keys("city", cost="8000")
+        assert keys(release) == ["\u1e96"]
+        assert round(release.value.values[0] * release.value.lattice) == 6
+        plan = session.plan.select_keys("city", cost="8000", fresh=True)
+        assert plan.selection is not None
+        # From an engine that knew fewer characters than Python does.
+        selected = session._selected(plan, plan.selection, {"\u1e96": 9, "h\u0331": 9})
+    assert selected["keys"] == ["\u1e96"]
+
+
+def test_a_key_moves_no_cursor_and_breaks_no_line(tmp_path: Path) -> None:
+    rows = [row for unit in "12" for row in visits("a\u202eb\u200d", unit=unit)]
+    with parco.Session(shop(tmp_path, rows)) as session:
+        release = session.select_keys("city", cost="8000")
+    assert keys(release) == ["a\u202eb\u200d"]
+    assert "a\\u202eb\\u200d  " in str(release)
+    odd = replace(release.value, by=("c\x1b",), labels=(("x\n\u2028",),))
+    assert str(odd).splitlines()[0].startswith("c\\u001b")
+    assert len(str(odd).splitlines()) == 2
 
 
 def test_the_order_of_rows_changes_nothing(tmp_path: Path) -> None:

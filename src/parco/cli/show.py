@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -22,6 +21,7 @@ from parco.privacy.claim import Claim
 from parco.queries import consequences
 from parco.queries.filters import words
 from parco.session.bounds import BoundsAnswer
+from parco.session.frames import escaped
 from parco.session.mean import MeanAnswer
 from parco.session.quantile import QuantileAnswer
 from parco.session.receipt import account_claims
@@ -55,11 +55,7 @@ _BAR_WIDTH, _ACTOR_WIDTH = 40, 12
 
 def plain(text: object) -> Text:
     """Text as it may safely reach a terminal: no markup, and control or direction characters as escapes."""
-    shown = (
-        character if unicodedata.category(character) not in ("Cc", "Cf") else f"\\u{ord(character):04x}"
-        for character in str(text)
-    )
-    return Text("".join(shown))
+    return Text(escaped(text))
 
 
 def answer_table(answer: Cells) -> Table:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import getpass
 import time
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -431,7 +432,10 @@ class Session(
         from parco.engines.duckdb import keyed
 
         units = keyed(found)
-        keys, finer = sorted(units), int(plan.query.step / selection.noise.lattice)
+        # The ledger stores texts in Unicode form NFC: one that this Python sees in another form, as it knows other
+        # characters than the engine, would be published as some other key.
+        keys = sorted(key for key in units if isinstance(key, int) or unicodedata.is_normalized("NFC", key))
+        finer = int(plan.query.step / selection.noise.lattice)
         noisy = selection.noise.draw([units[key] * finer for key in keys], self._bits())
         kept = [(key, steps) for key, steps in zip(keys, noisy, strict=True) if selection.kept(steps)]
         return {"cells": [steps for _, steps in kept], "keys": [key for key, _ in kept]}
