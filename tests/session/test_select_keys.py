@@ -172,14 +172,7 @@ def test_odd_data_change_the_keys_and_nothing_else(tmp_path: Path) -> None:
             assert account.spent == release.cost.units
             assert account.delta_spent * DELTA == release.receipt.delta
     assert len(shapes) == 1
-    assert found == {
-        "empty": [],
-        "missing": [],
-        "own": [],
-        "lines": [],
-        "long": [],
-        "shared": ["x" * 200, "\u00e9 \u202e'\"|,"],
-    }
+    assert found == {name: [] for name in tables} | {"shared": ["x" * 200, "\u00e9 \u202e'\"|,"]}
 
 
 def test_no_key_is_published_twice(tmp_path: Path) -> None:
@@ -251,6 +244,29 @@ def test_normal_forms_conditions_parts_and_periods_hold(tmp_path: Path) -> None:
         assert keys(session.select_keys("city", period="2024-01", cost="8000")) == ["Rome"]
         assert keys(session.select_keys("city", period="2024-02", cost="8000")) == []
         assert [row.delta_spent > 0 for row in session.budget()] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_selected_twice_in_one_list_the_answer_is_as_sharp_as_both_or_none_is_charged(
+    tmp_path: Path, turned: bool
+) -> None:
+    with parco.Session(shop(tmp_path, visits("Rome"), budget=GDP)) as session:
+        few, many = (
+            parco.Ask("select_keys", "city", cost=cost, delta=delta)
+            for cost, delta in (("0.02", "9e-7"), ("0.0201", "1e-15"))
+        )
+        asks = [many, few] if turned else [few, many]
+        with pytest.raises(parco.QuestionError, match="larger delta"):
+            session.release(asks)
+        assert session.budget()[0].delta_spent == spent(session) == 0
+        both = parco.Ask("select_keys", "city", cost="0.0201", delta="9e-7")
+        plans = [session.plan.release([ask])[0] for ask in (*asks, both)]
+        found = session.release([*asks, both])
+        assert [release.repeat for release in found] == [False, True, True]
+        lowest = min(plan.selection.threshold for plan in plans)  # type: ignore[union-attr]
+        assert {release.value.threshold for release in found} == {lowest}  # type: ignore[union-attr]
+        assert spent(session) == plans[-1].cost.value
+        assert session.budget()[0].delta_spent == plans[-1].delta_units  # type: ignore[union-attr]
 
 
 def test_keys_that_were_selected_can_be_declared_and_asked_in_one_list(tmp_path: Path) -> None:

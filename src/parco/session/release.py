@@ -68,7 +68,8 @@ class Cells(ABC):
     def __str__(self) -> str:
         """The cells as plain text, one line each, in columns; control and direction characters are escapes."""
         names = [*self.by, *self.numbers]
-        lines = ({name: name for name in names}, *self.rows())
+        header: dict[str, str | int | None] = {name: name for name in names}
+        lines = [header, *self.rows()]
         table = [["" if line[name] is None else frames.escaped(line[name]) for name in names] for line in lines]
         widths = [max(len(line[place]) for line in table) for place in range(len(names))]
         return "\n".join(

@@ -207,7 +207,7 @@ class Session(
         plans = [self._plan(ask) for ask in asks]
         times = Counter(plan.question for plan in plans)
         stored: dict[str, Stored] = {}
-        asked: dict[str, tuple[Plan, Asked]] = {}
+        asked: dict[str, list[tuple[Plan, Asked]]] = {}
         for plan, ask in zip(plans, asks, strict=True):
             if ask.fresh and times[plan.question] > 1:
                 raise QuestionError(f"{plan.query} is asked twice in one list: ask for a fresh answer alone")
@@ -216,10 +216,8 @@ class Session(
                     stored[plan.question] = found
                     continue
                 self._check_sharper(plan)
-            # Asked twice, the sharper answer serves both.
-            old = asked.get(plan.question, (plan, ask))
-            asked[plan.question] = max(old, (plan, ask), key=lambda one: one[0].cost.units)
-        new, shown = self._answered(list(asked.values())), set[str]()
+            asked.setdefault(plan.question, []).append((plan, ask))
+        new, shown = self._answered([_serving_all(same) for same in asked.values()]), set[str]()
         releases = []
         for plan in plans:
             if plan.question in new and plan.question not in shown:
@@ -597,6 +595,24 @@ def _mechanism(stored: Settled) -> Mechanism:
 def _selection(plan: Plan, stored: Settled) -> Selection | None:
     """The selection that a stored answer was made by: its noise and its delta hold the threshold."""
     return plan.selection_of(_mechanism(stored), units=max(charge.delta for charge in stored.charges))
+
+
+def _serving_all(asked: Sequence[tuple[Plan, Asked]]) -> tuple[Plan, Asked]:
+    """Of asks of one question the sharpest, which serves them all; QuestionError where none does.
+
+    Of selected keys one answer has both the least noise and the lowest threshold, or it is not as sharp as asked.
+    """
+
+    def threshold(plan: Plan) -> Fraction:
+        return Fraction(0) if plan.selection is None else plan.selection.threshold
+
+    best = min(asked, key=lambda one: (one[0].mechanism.scale, threshold(one[0])))
+    if any(threshold(plan) < threshold(best[0]) for plan, _ in asked):
+        raise QuestionError(
+            f"{best[0].query} is asked twice in one list, once with less noise and once with a lower threshold, so "
+            "that no one answer serves both: ask it once, at the larger cost (or smaller error) and the larger delta"
+        )
+    return best
 
 
 def _at_level(release: Release[Answer], plan: Plan) -> Release[Answer]:
