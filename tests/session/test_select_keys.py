@@ -269,6 +269,23 @@ def test_selected_twice_in_one_list_the_answer_is_as_sharp_as_both_or_none_is_ch
         assert session.budget()[0].delta_spent == plans[-1].delta_units  # type: ignore[union-attr]
 
 
+def test_plans_of_one_list_fit_together_or_the_last_says_so(tmp_path: Path) -> None:
+    with parco.Session(shop(tmp_path, visits("Rome"), budget=GDP)) as session:
+        asks = [
+            parco.Ask("select_keys", "city", cost="0.01", delta="9e-7"),
+            parco.Ask("select_keys", "items", cost="0.01", delta="9e-7"),
+        ]
+        assert [session.plan.release([ask])[0].fits for ask in asks] == [True, True]
+        assert [plan.fits for plan in session.plan.release(asks)] == [True, False]
+        with pytest.raises(parco.BudgetError):
+            session.release(asks)
+        few = [parco.Ask("count", cost="0.01"), parco.Ask("mean", "dollars", cost="0.02"), parco.Ask("count_units")]
+        plans = session.plan.release(few)
+        session.release(few)
+        assert plans[-1].remaining == session.budget()[0].remaining * Fraction(1, 10**15)
+        assert [plan.repeat for plan in session.plan.release(few)] == [True] * 3
+
+
 def test_keys_that_were_selected_can_be_declared_and_asked_in_one_list(tmp_path: Path) -> None:
     """As a question by undeclared keys is asked elsewhere: the selection, then the parts by what it found."""
     rows = [row for unit in "1234" for row in visits("Rome", "Oslo", unit=unit)]

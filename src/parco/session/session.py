@@ -263,13 +263,17 @@ class Session(
         )
         return Plan.of(query, version=self.version, spend=ask.spend)
 
-    def _planned(self, ask: Asked) -> Plan:
-        """The plan, with what the account would hold afterwards."""
+    def _planned(self, ask: Asked, before: Sequence[Plan] = ()) -> Plan:
+        """The plan, with what the account would hold afterwards, and after others `before` it in one list."""
         plan = self._plan(ask)
-        remaining = self._remaining(plan.query)
+        remaining = self._remaining(plan.query, before)
         stored = None if ask.fresh else self._stored(plan, ask)
         if stored is None:
-            left = None if plan.selection is None else self._delta_remaining(plan.query) - plan.delta_units * DELTA_UNIT
+            left = (
+                None
+                if plan.selection is None
+                else self._delta_remaining(plan.query, before) - plan.delta_units * DELTA_UNIT
+            )
             return replace(plan, remaining=remaining - plan.cost.value, delta_remaining=left)
         mechanism = _mechanism(stored)
         return replace(
@@ -508,15 +512,21 @@ class Session(
         """The accounts that pay for a question, rising."""
         return sorted(self._signed.accounts[label] for label in query.accounts)
 
-    def _remaining(self, query: Query) -> Fraction:
-        """What is left on the account, or on the one of several that has least."""
-        charged = self._charged(query)
-        return min(row.remaining for row in self._store.accounts() if row.account in charged) * COST_UNIT
+    def _remaining(self, query: Query, before: Sequence[Plan] = ()) -> Fraction:
+        """What is left on the account, or on the one of several that has least, once plans `before` are charged."""
+        charged, taken = self._charged(query), Counter[int]()
+        for plan in before:
+            taken.update(dict.fromkeys(self._charged(plan.query), plan.cost.units))
+        rows = (row for row in self._store.accounts() if row.account in charged)
+        return min(row.remaining - taken[row.account] for row in rows) * COST_UNIT
 
-    def _delta_remaining(self, query: Query) -> Fraction:
+    def _delta_remaining(self, query: Query, before: Sequence[Plan] = ()) -> Fraction:
         """The same of the delta for mechanisms."""
-        charged = self._charged(query)
-        return min(row.delta_remaining for row in self._store.accounts() if row.account in charged) * DELTA_UNIT
+        charged, taken = self._charged(query), Counter[int]()
+        for plan in before:
+            taken.update(dict.fromkeys(self._charged(plan.query), plan.delta_units))
+        rows = (row for row in self._store.accounts() if row.account in charged)
+        return min(row.delta_remaining - taken[row.account] for row in rows) * DELTA_UNIT
 
     # The two members below are all that `parco.testing` replaces.
     _private = True
@@ -536,8 +546,20 @@ class Planner(Questions[Plan, MeanPlan, VariancePlan, QuantilePlan, BoundsPlan])
         return self._session._planned(ask)
 
     def release(self, asks: Sequence[Ask]) -> list[Plan | JointPlans]:
-        """What each of several questions would cost; one that is asked twice is charged once."""
-        return [_whole_plan(ask, self._planned(self._session._parts(ask))) for ask in asks]
+        """What each of several questions would cost, and leave after those before it; what is asked twice is charged
+        once.
+        """
+        found, new = [], dict[str, Plan]()
+        for ask in asks:
+            parts = self._session._parts(ask)
+            own = {self._session._plan(part).question for part in parts}
+            before = [plan for question, plan in new.items() if question not in own]
+            plans = [self._session._planned(part, before) for part in parts]
+            for plan in plans:
+                old = new.get(plan.question, plan)
+                new[plan.question] = max(old, plan, key=lambda one: (one.cost.units, one.delta_units))
+            found.append(_whole_plan(ask, plans))
+        return found
 
     def _mean(self, ask: Asked, split: Exactable | None) -> MeanPlan:
         return MeanPlan(*self._planned(mean_parts(ask, split)))
