@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
+from parco.cli import show
+from parco.measure import Measure
+from parco.stores.records import AccountRow
 from tests.cli.run import parco, parco_json
 from tests.shop import COLUMNS, open_shop
 
@@ -61,6 +65,18 @@ def test_keys_are_selected_at_a_cost_and_a_delta(tmp_path: Path) -> None:
     assert "delta" in parco("release", tmp_path / "contract.toml", "count", "--delta", "1e-9", code=2).stderr
 
 
+def test_the_delta_of_a_release_in_flight_is_told() -> None:
+    account = AccountRow(
+        account=1, name="shop", measure=Measure.GDP, cap=9, spent=2, reserved=3, excess=0,
+        delta_cap=10**12, delta_spent=10**11, delta_reserved=2 * 10**11, delta_excess=0, fixed_cap=9,
+    )  # fmt: skip
+    (record,) = show.account_records([account])
+    both = show.sum_record([account, account])
+    names = ("delta_cap", "delta_spent", "delta_reserved", "delta_remaining")
+    assert [Decimal(record[name]) for name in names] == [Decimal(f"{part}e-7") for part in (10, 1, 2, 7)]
+    assert [Decimal(both[name]) for name in names] == [Decimal(f"{part}e-7") for part in (20, 2, 4, 14)]
+
+
 def test_a_top_and_suggested_bounds(tmp_path: Path) -> None:
     open_shop(tmp_path, budget='measure = "pure"\nepsilon = "100"')
     ask = ("release", tmp_path / "contract.toml")
@@ -76,6 +92,8 @@ def test_a_top_and_suggested_bounds(tmp_path: Path) -> None:
     shown = parco(*ask, "suggest_bounds", "dollars", "--by", "month").stdout
     assert "[columns.dollars]" in shown
     assert "parco revise" in shown
+    for option, value in (("--at", "0.5"), ("--k", "2"), ("--split", "1/3")):
+        assert f"leave out {option}" in parco(*ask, "suggest_bounds", "dollars", option, value, code=2).stderr
     assert "--cover" in parco(*ask, "count", "--cover", "0.9", code=2).stderr
     history = parco("history", "--ledger", tmp_path / "shop.ledger").stdout.split()
     assert {"top", "quantile", "unit_rows", "unit_groups", "0.98"} <= set(history)

@@ -33,7 +33,8 @@ def test_the_budget_adds_up_exactly(tmp_path: Path) -> None:
     ]
     (account,) = parco_json("budget", "--ledger", tmp_path / "shop.ledger")["accounts"]
     assert list(account) == [
-        "account", "measure", "cap", "spent", "reserved", "remaining", "delta_cap", "delta_spent",
+        "account", "measure", "cap", "spent", "reserved", "remaining",
+        "delta_cap", "delta_spent", "delta_reserved", "delta_remaining",
     ]  # fmt: skip
     assert sum(map(Decimal, costs)) == Decimal(account["spent"]) == Decimal("0.433333333333334")
     assert Decimal(account["cap"]) - Decimal(account["spent"]) == Decimal(account["remaining"])

@@ -161,6 +161,16 @@ def test_a_rule_that_makes_no_sense_is_refused(old: str, line: str, place: str, 
     assert words in fault
 
 
+@pytest.mark.parametrize(
+    ("null", "words"), [("a\\u001bb", "control characters"), ("a\\u2028b", "control"), ("x" * 201, "at most 200")]
+)
+def test_what_a_missing_text_counts_as_is_a_key_that_can_be_selected(null: str, words: str) -> None:
+    selected = '[columns.city]\ntype = "text"\nkeys = "select"\nnull = "{}"\n'
+    with pytest.raises(ContractError, match=words):
+        Contract.parse(contract_text(columns=selected.format(null)))
+    assert Contract.parse(contract_text(columns=selected.format("x" * 200)))
+
+
 def test_keys_that_are_one_in_their_normal_form_are_refused() -> None:
     keys = 'keys = ["north", "North", " north"]'
     assert len(parse((WARD, keys)).keys("ward") or ()) == 3
@@ -233,6 +243,8 @@ def test_a_truth_value_has_two_groups() -> None:
         (" \u00a0A\tb \n", ("strip",), "A\tb"),
         ("STRASSE straße İ Σ", ("casefold",), "strasse straße i σ"),
         ("", ("casefold", "strip"), ""),
+        ("H\u0331", ("casefold",), "\u1e96"),
+        ("\u0130\u0301J\u030c", ("casefold",), "\u00ed\u01f0"),
     ],
 )
 def test_normal_forms(text: str, forms: tuple[str, ...] | None, wanted: str) -> None:

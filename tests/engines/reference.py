@@ -286,6 +286,7 @@ def normal(text: str, forms: Sequence[str]) -> str:
         text = unicodedata.normalize("NFC", text)
     if "casefold" in forms:
         text = "".join("i" if one == "\u0130" else one.lower() for one in text)
+        text = unicodedata.normalize("NFC", text) if "nfc" in forms else text
     return text.strip(" \t\r\n\u00a0") if "strip" in forms else text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -51,6 +52,22 @@ def test_each_unit_keeps_its_keys_by_the_rule(tmp_path: Path, groups: int) -> No
             age=pa.array([ages[place] for place in order]),
         )
         assert DuckDBEngine(path).run_all(queries, secret=SECRET) == [towns, numbers]
+
+
+def test_what_a_contract_could_not_declare_is_no_key(tmp_path: Path) -> None:
+    """Dropped row by row, before a unit's keys are chosen: control characters and line breaks, and nothing else."""
+    known = [chr(code) for code in range(0x3000) if not 0xD800 <= code < 0xE000]
+    towns = [f"a{letter}b" for letter in known]
+    path = write_parquet(
+        tmp_path / "t.parquet",
+        person=pa.array([f"p{place}" for place in range(len(towns))]),
+        town=pa.array(towns),
+        age=pa.array([0] * len(towns)),
+    )
+    kept = [town for town in towns if all(unicodedata.category(one) not in ("Cc", "Zl", "Zp") for one in town)]
+    (found,) = DuckDBEngine(path).run_all([ask(declared(groups=1), "select_keys", "town")], secret=SECRET)
+    assert found == dict(Counter(unicodedata.normalize("NFC", town) for town in kept))
+    assert len(towns) - len(kept) == 67
 
 
 def test_what_is_no_key_is_dropped_before_keys_are_chosen(tmp_path: Path) -> None:

@@ -44,6 +44,9 @@ def test_what_no_cost_holds_for_is_refused() -> None:
     bits = Script()
     with pytest.raises(RequestError, match="one candidate"):
         NoisyMax(ONE, ONE).choose([], bits)
+    for scores in ([0.2, 0.9], [1, 2.0], [True, 1]):
+        with pytest.raises(RequestError, match="as int"):
+            NoisyMax(ONE, ONE).choose(scores, bits)  # type: ignore[arg-type]
     assert bits.asked == []
     for scale, lattice in ((0, 1), (1, 0)):
         with pytest.raises(RequestError):

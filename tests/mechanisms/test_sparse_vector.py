@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import threading
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
@@ -86,6 +87,68 @@ def test_a_stream_ends_at_its_first_pass_and_with_its_last_score() -> None:
     assert [stream.passes(0) for _ in range(3)] == [False] * 3
     with pytest.raises(InternalError, match="last score"):
         stream.passes(0)
+
+
+class Slow(Stream):
+    """Bits whose second question waits: that of the first score, behind the threshold's."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        super().__init__("slow")
+        self._fails, self._asked = fails, 0
+        self.drawing, self.go_on = threading.Event(), threading.Event()
+
+    def bits(self, count: int) -> int:
+        self._asked += 1
+        if self._asked == 2:
+            self.drawing.set()
+            self.go_on.wait(5)
+            if self._fails:
+                raise EOFError
+        return super().bits(count)
+
+
+def test_two_threads_get_one_pass_of_a_stream() -> None:
+    """While one score is drawn, which passes, another waits for its turn, and finds the stream's end."""
+    slow, told = Slow(), list[object]()
+    stream = LAPLACE.stream(0, slow)
+
+    def ask(score: int) -> None:
+        try:
+            told.append(stream.passes(score))
+        except InternalError as error:
+            told.append(str(error))
+
+    first, second = (threading.Thread(target=ask, args=(score,)) for score in (10**6, -(10**6)))
+    first.start()
+    assert slow.drawing.wait(5)
+    second.start()
+    second.join(0.2)
+    assert told == []
+    slow.go_on.set()
+    first.join()
+    second.join()
+    assert told[0] is True
+    assert "first pass" in str(told[1])
+    with pytest.raises(InternalError, match="first pass"):
+        stream.passes(0)
+
+
+def test_a_failure_while_a_score_is_drawn_ends_the_stream() -> None:
+    slow = Slow(fails=True)
+    slow.go_on.set()
+    stream = LAPLACE.stream(10**6, slow)
+    with pytest.raises(EOFError):
+        stream.passes(0)
+    with pytest.raises(InternalError, match="first pass"):
+        stream.passes(0)
+
+
+@pytest.mark.parametrize("score", [0.25, 1.0, True, Fraction(1), "1"], ids=repr)
+def test_a_score_that_is_no_int_is_refused_before_it_is_drawn(score: object) -> None:
+    stream = GAUSSIAN.stream(10**6, Stream("ints"))
+    with pytest.raises(RequestError, match="as int"):
+        stream.passes(score)  # type: ignore[arg-type]
+    assert [stream.passes(0) for _ in range(3)] == [False] * 3
 
 
 def test_a_stream_without_limit_goes_on() -> None:

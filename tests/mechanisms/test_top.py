@@ -11,6 +11,7 @@ import pytest
 
 from parco.errors import RequestError
 from parco.mechanisms.mechanism import Exponential
+from parco.noise import choice
 from tests.noise.tapes import Script, Stream
 
 CHOICE = Exponential(Fraction(2), Fraction(1))
@@ -45,6 +46,40 @@ def test_all_are_chosen_once_where_all_are_asked_for() -> None:
 
 def test_what_stands_out_by_far_is_chosen_first() -> None:
     assert CHOICE.choose_several([5, 10**6, 7, 2 * 10**6], 2, Stream("far")) == [3, 1]
+
+
+@pytest.mark.parametrize(
+    "scores", [[0, 1, 2, 3, 2, 1], [5, 5, 0, 400], [0, 0, 0], [9, 10**6, 10**6, -(10**9)]], ids=str
+)
+def test_each_choice_is_that_of_one_choice_among_those_left(scores: list[int]) -> None:
+    """Also once the largest is gone, by whose size the weights that are kept are measured."""
+    for seed in range(40):
+        left, expected, bits = list(enumerate(scores)), list[int](), Stream(f"left {seed}")
+        while left:
+            left.sort(key=lambda one: (one[1], one[0]))
+            expected.append(left.pop(CHOICE.choose([(Fraction(score), 1) for _, score in left], bits))[0])
+        assert CHOICE.choose_several(scores, len(scores), Stream(f"left {seed}")) == expected
+
+
+def test_weights_are_computed_once_while_the_largest_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed, scaled = list[Fraction](), choice._scaled
+
+    def counted(exponent: Fraction, unit: int) -> int:
+        computed.append(exponent)
+        return scaled(exponent, unit)
+
+    monkeypatch.setattr(choice, "_scaled", counted)
+    scores = [*range(30), *[30] * 12]
+    CHOICE.choose_several(scores, 10, Stream("kept"))
+    assert len(computed) == len(set(scores))
+
+
+@pytest.mark.parametrize("scores", [[0.5, 1.0], [1, 2.0], [False, 1]], ids=str)
+def test_scores_that_are_no_ints_are_refused(scores: list[int]) -> None:
+    bits = Script()
+    with pytest.raises(RequestError, match="as int"):
+        CHOICE.choose_several(scores, 1, bits)
+    assert bits.asked == []
 
 
 @pytest.mark.parametrize(("scores", "number"), [([], 1), ([], 0), ([1, 2], 3), ([1, 2], 0)])

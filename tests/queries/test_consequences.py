@@ -49,6 +49,13 @@ def test_each_kind_of_question_is_priced_at_the_default_share(budget: str) -> No
         assert plan.half_width > 0
 
 
+def test_a_group_called_like_a_column_of_an_answer_is_in_no_sample() -> None:
+    text = contract_text(budget=GDP).replace("columns.channel", "columns.value")
+    asked = {str(plan.query) for plan in consequences.sample_plans(Contract.parse(text))}
+    assert "count by month" in asked
+    assert not any("by value" in question for question in asked)
+
+
 def test_the_advised_order_reads_better_than_its_neighbours_and_the_default() -> None:
     made = contract()
     best = consequences.best_order(made)

@@ -249,6 +249,60 @@ def test_what_the_contract_does_not_allow_is_refused(statistic: str, column: Any
     assert caught.value.exit_code == 2
 
 
+OWN = """
+[columns.{name}]
+type = "text"
+keys = ["x", "y"]
+
+[columns.found]
+type = "text"
+keys = "select"
+"""
+
+
+@pytest.mark.parametrize("statistic", ["count", "count_units", "sum", "sum_squares", "count_distinct", "histogram"])
+@pytest.mark.parametrize("name", ["value", "lower", "upper", "at", "rank"])
+def test_a_group_is_not_called_like_a_column_of_the_answer(statistic: str, name: str) -> None:
+    contract = parse(("[columns.day]", OWN.format(name=name) + "[columns.day]"))
+    column = "age" if statistic in ("sum", "sum_squares", "count_distinct") else None
+    asked: dict[str, Any] = {"column": name} if statistic == "histogram" else {"column": column, "by": ("month", name)}
+    if name in ("at", "rank"):
+        assert name in Query.of(contract, statistic, **asked).by
+        return
+    with pytest.raises(QuestionError, match=f"column {name} of its own.*another name"):
+        Query.of(contract, statistic, **asked)
+
+
+@pytest.mark.parametrize("name", ["value", "lower", "upper", "at", "rank"])
+def test_each_answer_has_columns_of_its_own(name: str) -> None:
+    contract = parse(("[columns.day]", OWN.format(name=name) + "[columns.day]"))
+    own = {"top": {"rank"}, "quantile": {"value", "lower", "upper", "at"}, "unit_rows": set[str]()}
+    asked: dict[str, dict[str, Any]] = {
+        "top": {"column": name, "k": 1},
+        "quantile": {"column": "age", "by": name, "at": Fraction(1, 2)},
+        "unit_rows": {"by": name, "at": Fraction(1, 2)},
+    }
+    for statistic, how in asked.items():
+        if name in own[statistic]:
+            with pytest.raises(QuestionError, match="of its own"):
+                Query.of(contract, statistic, **how)
+        else:
+            assert Query.of(contract, statistic, **how).by == (name,)
+    # In a condition, and as what is counted, the name is as good as any.
+    assert Query.of(contract, "count", where=f"{name} = 'x'").names == (name,)
+    assert Query.of(contract, "count_distinct", column=name).column == name
+
+
+def test_bins_and_selected_columns_are_not_called_like_a_column_of_the_answer() -> None:
+    bins = parse(("[bins.month]", "[bins.value]"))
+    with pytest.raises(QuestionError, match="give these bins another name"):
+        Query.of(bins, "count", by="value")
+    budget = ('epsilon = "1"', 'epsilon = "1"\ndelta_mechanisms = "1e-9"')
+    text = OWN.format(name="x").replace("columns.found", "columns.upper") + "[columns.day]"
+    with pytest.raises(QuestionError, match="give the column, in the data"):
+        Query.of(parse(("[columns.day]", text), budget), "select_keys", column="upper")
+
+
 def test_an_integer_column_groups_only_by_declared_keys() -> None:
     with pytest.raises(QuestionError, match="cannot group by age"):
         Query.of(parse(("keys = [0, 1, 2]\n", "")), "count", by="age")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -154,8 +155,9 @@ def test_odd_data_change_the_keys_and_nothing_else(tmp_path: Path) -> None:
         "empty": [],
         "missing": visits("", "", unit="1"),
         "own": [row for unit in range(50) for row in visits(f"own {unit}", unit=str(unit))],
+        "lines": [row for unit in "12" for row in visits("\x1b[2J", "a\tb", "a\u2028b", "\x85", unit=unit)],
         "long": [row for unit in "12" for row in visits("x" * 201, unit=unit)],
-        "shared": [row for unit in "12" for row in visits("x" * 200, "e\u0301 \u202e'\"|,\t", unit=unit)],
+        "shared": [row for unit in "12" for row in visits("x" * 200, "e\u0301 \u202e'\"|,", unit=unit)],
     }
     found, shapes = {}, set()
     for name, rows in tables.items():
@@ -170,7 +172,33 @@ def test_odd_data_change_the_keys_and_nothing_else(tmp_path: Path) -> None:
             assert account.spent == release.cost.units
             assert account.delta_spent * DELTA == release.receipt.delta
     assert len(shapes) == 1
-    assert found == {"empty": [], "missing": [], "own": [], "long": [], "shared": ["x" * 200, "\u00e9 \u202e'\"|,\t"]}
+    assert found == {name: [] for name in tables} | {"shared": ["x" * 200, "\u00e9 \u202e'\"|,"]}
+
+
+def test_no_key_is_published_twice(tmp_path: Path) -> None:
+    """In lower case the second of these is one character, as the first is before."""
+    folded = CITY.replace('keys = "select"', 'keys = "select"\nnormal = ["casefold"]')
+    rows = [row for unit in "123" for row in visits("\u1e96", unit=f"a{unit}") + visits("H\u0331", unit=f"b{unit}")]
+    with parco.Session(shop(tmp_path, rows, columns=folded)) as session:
+        release = session.select_keys("city", cost="8000")
+        assert keys(release) == ["\u1e96"]
+        assert round(release.value.values[0] * release.value.lattice) == 6
+        plan = session.plan.select_keys("city", cost="8000", fresh=True)
+        assert plan.selection is not None
+        # From an engine that knew fewer characters than Python does.
+        selected = session._selected(plan, plan.selection, {"\u1e96": 9, "h\u0331": 9})
+    assert selected["keys"] == ["\u1e96"]
+
+
+def test_a_key_moves_no_cursor_and_breaks_no_line(tmp_path: Path) -> None:
+    rows = [row for unit in "12" for row in visits("a\u202eb\u200d", unit=unit)]
+    with parco.Session(shop(tmp_path, rows)) as session:
+        release = session.select_keys("city", cost="8000")
+    assert keys(release) == ["a\u202eb\u200d"]
+    assert "a\\u202eb\\u200d  " in str(release)
+    odd = replace(release.value, by=("c\x1b",), labels=(("x\n\u2028",),))
+    assert str(odd).splitlines()[0].startswith("c\\u001b")
+    assert len(str(odd).splitlines()) == 2
 
 
 def test_the_order_of_rows_changes_nothing(tmp_path: Path) -> None:
@@ -216,6 +244,46 @@ def test_normal_forms_conditions_parts_and_periods_hold(tmp_path: Path) -> None:
         assert keys(session.select_keys("city", period="2024-01", cost="8000")) == ["Rome"]
         assert keys(session.select_keys("city", period="2024-02", cost="8000")) == []
         assert [row.delta_spent > 0 for row in session.budget()] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_selected_twice_in_one_list_the_answer_is_as_sharp_as_both_or_none_is_charged(
+    tmp_path: Path, turned: bool
+) -> None:
+    with parco.Session(shop(tmp_path, visits("Rome"), budget=GDP)) as session:
+        few, many = (
+            parco.Ask("select_keys", "city", cost=cost, delta=delta)
+            for cost, delta in (("0.02", "9e-7"), ("0.0201", "1e-15"))
+        )
+        asks = [many, few] if turned else [few, many]
+        with pytest.raises(parco.QuestionError, match="larger delta"):
+            session.release(asks)
+        assert session.budget()[0].delta_spent == spent(session) == 0
+        both = parco.Ask("select_keys", "city", cost="0.0201", delta="9e-7")
+        plans = [session.plan.release([ask])[0] for ask in (*asks, both)]
+        found = session.release([*asks, both])
+        assert [release.repeat for release in found] == [False, True, True]
+        lowest = min(plan.selection.threshold for plan in plans)  # type: ignore[union-attr]
+        assert {release.value.threshold for release in found} == {lowest}  # type: ignore[union-attr]
+        assert spent(session) == plans[-1].cost.value
+        assert session.budget()[0].delta_spent == plans[-1].delta_units  # type: ignore[union-attr]
+
+
+def test_plans_of_one_list_fit_together_or_the_last_says_so(tmp_path: Path) -> None:
+    with parco.Session(shop(tmp_path, visits("Rome"), budget=GDP)) as session:
+        asks = [
+            parco.Ask("select_keys", "city", cost="0.01", delta="9e-7"),
+            parco.Ask("select_keys", "items", cost="0.01", delta="9e-7"),
+        ]
+        assert [session.plan.release([ask])[0].fits for ask in asks] == [True, True]
+        assert [plan.fits for plan in session.plan.release(asks)] == [True, False]
+        with pytest.raises(parco.BudgetError):
+            session.release(asks)
+        few = [parco.Ask("count", cost="0.01"), parco.Ask("mean", "dollars", cost="0.02"), parco.Ask("count_units")]
+        plans = session.plan.release(few)
+        session.release(few)
+        assert plans[-1].remaining == session.budget()[0].remaining * Fraction(1, 10**15)
+        assert [plan.repeat for plan in session.plan.release(few)] == [True] * 3
 
 
 def test_keys_that_were_selected_can_be_declared_and_asked_in_one_list(tmp_path: Path) -> None:

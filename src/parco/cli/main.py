@@ -393,9 +393,7 @@ def _asked(
     how: How,
 ) -> R | M | V | Q | B:
     """A question named by text, to a session or to its planner."""
-    if statistic == "suggest_bounds":
-        return questions.suggest_bounds(column, cover=cover, **how)
-    if cover is not None:
+    if cover is not None and statistic != "suggest_bounds":
         raise QuestionError("only suggested bounds leave a share as it is: leave out --cover")
     if split is not None and statistic != "mean":
         raise QuestionError("only a mean has two parts: leave out --split")
@@ -403,6 +401,8 @@ def _asked(
         raise QuestionError("only a quantile is asked at shares of the rows: leave out --at")
     if k is not None and statistic != "top":
         raise QuestionError("only a top says how many keys it names: leave out --k")
+    if statistic == "suggest_bounds":
+        return questions.suggest_bounds(column, cover=cover, **how)
     if statistic not in (*JOINT, "top"):
         return questions.ask(statistic, column, **how)
     if column is None:

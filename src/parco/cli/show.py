@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -22,6 +21,7 @@ from parco.privacy.claim import Claim
 from parco.queries import consequences
 from parco.queries.filters import words
 from parco.session.bounds import BoundsAnswer
+from parco.session.frames import escaped
 from parco.session.mean import MeanAnswer
 from parco.session.quantile import QuantileAnswer
 from parco.session.receipt import account_claims
@@ -57,15 +57,12 @@ _ACTS = {
     "recover": "charge what was lost",
     "rotate": "another signing key",
 }
+_DELTAS = ("delta_cap", "delta_spent", "delta_reserved", "delta_remaining")
 
 
 def plain(text: object) -> Text:
     """Text as it may safely reach a terminal: no markup, and control or direction characters as escapes."""
-    shown = (
-        character if unicodedata.category(character) not in ("Cc", "Cf") else f"\\u{ord(character):04x}"
-        for character in str(text)
-    )
-    return Text("".join(shown))
+    return Text(escaped(text))
 
 
 def answer_table(answer: Cells) -> Table:
@@ -184,8 +181,7 @@ def account_records(accounts: Iterable[AccountRow]) -> list[dict[str, str]]:
             "spent": _cost(row.spent),
             "reserved": _cost(row.reserved),
             "remaining": _cost(row.remaining),
-            "delta_cap": decimal_text(row.delta_cap * DELTA_UNIT),
-            "delta_spent": decimal_text(row.delta_spent * DELTA_UNIT),
+            **{name: _delta(getattr(row, name)) for name in _DELTAS},
             **({"overdrawn": _cost(-row.remaining)} if row.remaining < 0 else {}),
         }
         for row in accounts
@@ -198,6 +194,7 @@ def sum_record(accounts: Sequence[AccountRow]) -> dict[str, str]:
         "account": accounts[0].name,
         "measure": str(accounts[0].measure),
         **{name: _cost(sum(getattr(row, name) for row in accounts)) for name in ("cap", "spent", "reserved")},
+        **{name: _delta(sum(getattr(row, name) for row in accounts)) for name in _DELTAS},
     }
 
 
@@ -212,7 +209,7 @@ def account_table(row: AccountRow) -> Table:
         if name in record:
             table.add_row(name, plain(record[name]))
     if row.delta_cap:
-        spent = decimal_text((row.delta_spent + row.delta_reserved) * DELTA_UNIT)
+        spent = _delta(row.delta_spent + row.delta_reserved)
         table.add_row("delta", plain(f"{spent} of {record['delta_cap']} for mechanisms is spent or reserved"))
     table.add_row("used", f"{100 * used / row.cap:.1f} %")
     table.add_row("", Bar(float(row.cap), 0.0, float(min(used, row.cap)), width=40, color="cyan", bgcolor="grey37"))
@@ -247,7 +244,7 @@ def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> l
 def _delta_record(row: HistoryRow) -> dict[str, object]:
     """The delta that was charged, where there was one."""
     delta = max((charge.delta for charge in row.charges), default=0)
-    return {"delta": decimal_text(delta * DELTA_UNIT)} if delta else {}
+    return {"delta": _delta(delta)} if delta else {}
 
 
 def history_table(records: Sequence[dict[str, object]]) -> Table:
@@ -400,3 +397,7 @@ def _amount(value: Fraction, places: int) -> str:
 
 def _cost(units: int) -> str:
     return decimal_text(units * COST_UNIT)
+
+
+def _delta(units: int) -> str:
+    return decimal_text(units * DELTA_UNIT)

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from parco.contract.fields import CELLS_MAX, Exact, Part, check_distinct, check_keys, plain
-from parco.contract.rules import Clamp, InfinityRule, Normal, Rule, normal_text
+from parco.contract.rules import KEY_LENGTH_MAX, Clamp, InfinityRule, Normal, Rule, normal_text
 
 __all__ = [
     "BooleanColumn",
@@ -185,13 +185,17 @@ class TextColumn(Part):
 
     @model_validator(mode="after")
     def _check_text(self) -> Self:
+        null = None if self.null is None else plain(self.null)
+        named = "".join([*self.keys, null or ""])
+        if "accents" in (self.normal or ()) and any(unicodedata.category(one) == "Cn" for one in named):
+            raise ValueError("a key holds a character that this Python does not know: its accents cannot be told")
         if not self.keys:
+            if null is not None and len(normal_text(null, self.normal)) > KEY_LENGTH_MAX:
+                raise ValueError(f"null names a key of at most {KEY_LENGTH_MAX} characters: longer ones are dropped")
             return self
         check_keys(self.keys)
-        if "accents" in (self.normal or ()) and any(unicodedata.category(one) == "Cn" for one in "".join(self.keys)):
-            raise ValueError("a key holds a character that this Python does not know: its accents cannot be told")
         check_distinct([normal_text(key, self.normal) for key in self.keys], "keys, in their normal form")
-        if self.null is not None and plain(self.null) not in self.keys:
+        if null is not None and null not in self.keys:
             raise ValueError('null must be "drop" or one of the keys')
         return self
 

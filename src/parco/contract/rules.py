@@ -16,10 +16,12 @@ from pydantic import BeforeValidator, PlainSerializer, PlainValidator
 from parco.contract.fields import exact_number
 from parco.measure import exact_text
 
-__all__ = ["BLANK_CHARACTERS", "Clamp", "InfinityRule", "Normal", "Rule", "normal_text"]
+__all__ = ["BLANK_CHARACTERS", "KEY_LENGTH_MAX", "Clamp", "InfinityRule", "Normal", "Rule", "normal_text"]
 
 BLANK_CHARACTERS = " \t\r\n\u00a0"
 """What the normal form "strip" takes off both ends."""
+KEY_LENGTH_MAX = 200
+"""Of a key that is found in the data, in characters; a longer one is dropped."""
 
 
 def _rule(value: object) -> Fraction | None:
@@ -69,7 +71,8 @@ Normal = Annotated[tuple[str, ...] | None, BeforeValidator(_normal)]
 
 
 def normal_text(text: str, forms: Iterable[str] | None) -> str:
-    """A text in Unicode form NFC and, of `forms`, without marks, in lower case, and without blanks around it.
+    """A text without marks, in lower case and without blanks around it, each where `forms` names it; in Unicode form
+    NFC at the end too, since a small letter and a mark may be one character where the capital and the mark are two.
 
     Lower case is the simple one, as databases have it: no character becomes two, and it does not look at neighbours.
     """
@@ -79,5 +82,6 @@ def normal_text(text: str, forms: Iterable[str] | None) -> str:
         text = unicodedata.normalize("NFC", "".join(bare))
     if "casefold" in forms:
         # Python makes two characters of the capital I with a dot, alone among all; its simple lower case is "i".
-        text = "".join(low if len(low := character.lower()) == 1 else "i" for character in text)
+        low = (low if len(low := character.lower()) == 1 else "i" for character in text)
+        text = unicodedata.normalize("NFC", "".join(low))
     return text.strip(BLANK_CHARACTERS) if "strip" in forms else text

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from parco.contract.columns import BooleanColumn, Column, IntegerColumn, NumericColumn, TextColumn
 from parco.contract.contract import Unit
-from parco.contract.rules import BLANK_CHARACTERS, normal_text
+from parco.contract.rules import BLANK_CHARACTERS, KEY_LENGTH_MAX, normal_text
 from parco.engines.source import Kind
 from parco.engines.tree import PLACES, StoredColumn, decimal, literal, number, template, text_list
 
@@ -32,8 +32,8 @@ __all__ = [
 
 Constant = Callable[[Fraction], exp.Expression]
 
-_KEY_LENGTH_MAX = 200
-"""Of a key that is found in the data: as long as what a contract can declare."""
+_NOT_PLAIN = r"[\p{Cc}\p{Zl}\p{Zp}]"
+"""Control characters and line breaks, which a contract refuses in keys; data have no halves of surrogate pairs."""
 
 _READ_STEP = Fraction(1, 10**PLACES)
 
@@ -101,10 +101,11 @@ def key(declared: Column, column: StoredColumn) -> exp.Expression:
 
 
 def found_key(declared: Column, column: StoredColumn) -> exp.Expression:
-    """A key that no contract declares, NULL where there is none: a text that is not too long, a number in bounds."""
+    """A key that no contract declares, NULL where there is none: a plain text of some length, a number in bounds."""
     match declared:
         case TextColumn():
-            inside, ends = "LENGTH(:x) <= :most", {"most": number(_KEY_LENGTH_MAX)}
+            inside = "LENGTH(:x) <= :most AND NOT REGEXP_MATCHES(:x, :not_plain)"
+            ends = {"most": number(KEY_LENGTH_MAX), "not_plain": exp.Literal.string(_NOT_PLAIN)}
         case IntegerColumn():
             low, high = declared.row_range
             inside, ends = (
@@ -206,13 +207,14 @@ def _steps(declared: NumericColumn, column: StoredColumn) -> exp.Expression:
 
 
 def _normal(text: exp.Expression, forms: tuple[str, ...] | None, *, nfc: bool = True) -> exp.Expression:
-    """The same as `rules.normal_text`, in SQL."""
+    """The same as `rules.normal_text`, in SQL; without `nfc`, as a unit may be declared, its form is left as it is."""
     # Declared keys are in Unicode form NFC; the data may be in another.
     form = template(_TEXT, x=text) if nfc else text
     if "accents" in (forms or ()):
         form = template("NFC_NORMALIZE(STRIP_ACCENTS(:x))", x=form)
     if "casefold" in (forms or ()):
-        form = template("LOWER(:x)", x=form)
+        # A small letter and a mark may be one character where the capital and the mark are two.
+        form = template("NFC_NORMALIZE(LOWER(:x))" if nfc else "LOWER(:x)", x=form)
     if "strip" in (forms or ()):
         form = template("TRIM(:x, :blanks)", x=form, blanks=exp.Literal.string(BLANK_CHARACTERS))
     return form

@@ -17,9 +17,15 @@ from parco.noise.bits import BitSource
 from parco.privacy import exponential, gaussian, geometric, pure
 from parco.privacy.sensitivity import Sensitivity
 
-__all__ = ["Additive", "Exponential", "Gaussian", "Mechanism", "TwoSidedGeometric", "mechanism_of"]
+__all__ = ["Additive", "Exponential", "Gaussian", "Mechanism", "TwoSidedGeometric", "check_steps", "mechanism_of"]
 
 _BITS, _DIGITS = 128, 15
+
+
+def check_steps(scores: Iterable[object]) -> None:
+    """RequestError unless every score is an int: no cost is proven for a float, which is rounded as data have it."""
+    if not all(type(score) is int for score in scores):
+        raise RequestError("scores are whole numbers of lattice steps, as int: round them to the lattice first")
 
 
 @dataclass(frozen=True)
@@ -156,24 +162,19 @@ class Exponential(Mechanism):
     def choose_several(self, scores: Sequence[int], number: int, bits: BitSource) -> list[int]:
         """The places of `number` candidates, each chosen by `choose` among those that are left, in the order chosen.
 
-        At most as many as there are scores; RequestError otherwise. Each choice is charged.
+        At most as many as there are scores, which are ints; RequestError otherwise. Each choice is charged.
         """
         if not 1 <= number <= len(scores):
             raise RequestError("candidates are chosen from a list that has so many")
+        check_steps(scores)
         places: dict[int, list[int]] = {}
         for place, score in enumerate(scores):
             places.setdefault(score, []).append(place)
-        chosen = []
-        for _ in range(number):
-            # Candidates of one score are alike, so that they may stand side by side.
-            ordered = [(score, own) for score, own in sorted(places.items()) if own]
-            at = self.choose(((Fraction(score), len(own)) for score, own in ordered), bits)
-            for _, own in ordered:
-                if at < len(own):
-                    chosen.append(own.pop(at))
-                    break
-                at -= len(own)
-        return chosen
+        # Candidates of one score are alike, so that they may stand side by side.
+        ordered = sorted(places.items())
+        left = choice.Choices([choice.Group(score / self.scale, len(own)) for score, own in ordered])
+        taken = (left.take(bits) for _ in range(number))
+        return [ordered[group][1].pop(place) for group, place in taken]
 
     def choose(self, runs: Iterable[tuple[Fraction, int]], bits: BitSource) -> int:
         """The place of one candidate among all; each run is the score and the number of candidates side by side."""

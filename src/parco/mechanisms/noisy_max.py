@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from parco.errors import RequestError
 from parco.measure import Measure, units_ceil
+from parco.mechanisms.mechanism import check_steps
 from parco.noise import laws
 from parco.noise.bits import BitSource
 from parco.privacy import noisy_max, pure
@@ -35,11 +36,12 @@ class NoisyMax:
         return units_ceil(pure.cost_upper(noisy_max.epsilon(spread, self.scale, lattice=self.lattice), measure))
 
     def choose(self, scores: Sequence[int], bits: BitSource) -> int:
-        """The place of one candidate; `scores` in lattice steps, at least one of them, or RequestError."""
+        """The place of one candidate; `scores` in lattice steps, ints and at least one of them, or RequestError."""
         from parco.noise.vector import add_noise
 
         if not scores:
             raise RequestError("a choice needs at least one candidate")
+        check_steps(scores)
         law = laws.TwoSidedGeometric(self.scale / self.lattice)
         noisy = [steps for block in add_noise(scores, law, bits) for steps in block]
         return noisy.index(max(noisy))

@@ -7,6 +7,7 @@ else runs on the account meanwhile. Facts: `privacy/sparse_vector.py`; source: d
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,6 +15,7 @@ from typing import NoReturn
 
 from parco.errors import InternalError, RequestError
 from parco.measure import Measure, units_ceil
+from parco.mechanisms.mechanism import check_steps
 from parco.noise.bits import BitSource
 from parco.noise.draw import draw
 from parco.noise.laws import Law, RoundedGaussian, RoundedLaplace
@@ -61,21 +63,38 @@ class SparseVector(ABC):
 
 
 class Stream:
-    """Scores one by one, in lattice steps; ends at the first pass, or with as many scores as the cost covers."""
+    """Scores one by one, in lattice steps; ends at the first pass, or with as many scores as the cost covers.
+
+    Safe to share among threads: one score is drawn at a time. Once it has ended nothing begins it again.
+    """
 
     def __init__(self, vector: SparseVector, threshold: int, bits: BitSource) -> None:
         self._bits, self._law, self._left = bits, vector.score_law, vector.scores_max
         self._threshold = threshold + draw(vector.threshold_law, bits)
         self._ended = False
+        self._lock = threading.Lock()
 
     def passes(self, score: int) -> bool:
-        """Whether the noisy score is at least the noisy threshold; InternalError after the stream's end."""
-        if self._ended or self._left == 0:
-            raise InternalError("a sparse vector ends at its first pass, or with the last score that its cost covers")
-        if self._left is not None:
-            self._left -= 1
-        self._ended = score + draw(self._law, self._bits) >= self._threshold
-        return self._ended
+        """Whether the noisy score is at least the noisy threshold; InternalError after the stream's end.
+
+        RequestError for a score that is no int, before anything is drawn. Any other failure ends the stream.
+        """
+        check_steps([score])
+        with self._lock:
+            if self._ended or self._left == 0:
+                raise InternalError(
+                    "a sparse vector ends at its first pass, or with the last score that its cost covers"
+                )
+            try:
+                if self._left is not None:
+                    self._left -= 1
+                passed = score + draw(self._law, self._bits) >= self._threshold
+                if passed:
+                    self._ended = True
+            except BaseException:
+                self._ended = True
+                raise
+            return passed
 
     def __repr__(self) -> str:
         return "<a stream of scores whose noisy threshold is secret>"

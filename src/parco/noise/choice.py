@@ -20,7 +20,7 @@ from parco.errors import InternalError, RequestError
 from parco.noise.bits import BitSource
 from parco.noise.uniform import Uniform
 
-__all__ = ["Group", "choose"]
+__all__ = ["Choices", "Group", "choose"]
 
 _GUARD_BITS = 64
 _LOOSE = 2
@@ -42,30 +42,72 @@ def choose(groups: Sequence[Group], bits: BitSource) -> int:
     e^(exponent) over the sum of all. For scores u of sensitivity D and a cost of epsilon the exponents are
     epsilon u/(2 D) (McSherry & Talwar 2007). The outcome is a function of one uniform number, non-decreasing.
     """
-    if not groups or any(group.count < 1 for group in groups):
-        raise RequestError("a choice needs at least one candidate, in each of its groups")
-    uniform = Uniform.begun(bits)
-    while (place := _Line(groups, uniform.size).place(uniform)) is None:
-        uniform = uniform.longer(bits)
-    return place
+    return Choices(groups).place(bits)
+
+
+class Choices:
+    """For every sequence of groups, draws without replacement, each candidate that is left as `choose` would.
+
+    Weights are kept between choices, until the last candidate with the largest is gone. RequestError for an empty
+    group, or none.
+    """
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        if not groups or any(group.count < 1 for group in groups):
+            raise RequestError("a choice needs at least one candidate, in each of its groups")
+        self._exponents = [group.exponent for group in groups]
+        self._counts = [group.count for group in groups]
+        self._largest = max(self._exponents)
+        self._unit, self._low = 0, list[int]()
+
+    def take(self, bits: BitSource) -> tuple[int, int]:
+        """One candidate, which is then gone: the place of its group, and its own among those that the group had left.
+
+        RequestError once all are gone.
+        """
+        if not any(self._counts):
+            raise RequestError("all candidates are chosen")
+        place = self.place(bits)
+        starts = [0, *accumulate(self._counts)]
+        group = bisect_right(starts, place) - 1
+        self._counts[group] -= 1
+        if self._counts[group] == 0 and self._exponents[group] == self._largest:
+            self._find_largest()
+        return group, place - starts[group]
+
+    def place(self, bits: BitSource) -> int:
+        """The place of one candidate among all that are left."""
+        uniform = Uniform.begun(bits)
+        while (place := self._line(uniform.size).place(uniform)) is None:
+            uniform = uniform.longer(bits)
+        return place
+
+    def _find_largest(self) -> None:
+        """Weights are in units of the largest that is left: where that is another one, they are found anew."""
+        there = [exponent for exponent, count in zip(self._exponents, self._counts, strict=True) if count]
+        largest = max(there, default=self._largest)
+        if largest < self._largest:
+            self._largest, self._unit = largest, 0
+
+    def _line(self, size: int) -> _Line:
+        unit = size + sum(self._counts).bit_length() + _GUARD_BITS
+        if unit > self._unit:
+            known: dict[Fraction, int] = {}
+            for exponent, count in zip(self._exponents, self._counts, strict=True):
+                if count and exponent not in known:
+                    known[exponent] = _scaled(exponent - self._largest, unit)
+            self._unit, self._low = unit, [known.get(exponent, 0) for exponent in self._exponents]
+        return _Line(self._counts, self._low, largest=1 << self._unit)
 
 
 class _Line:
     """The weights side by side, each known to lie between an integer `low` and low + loose."""
 
-    def __init__(self, groups: Sequence[Group], size: int) -> None:
-        counts = [group.count for group in groups]
+    def __init__(self, counts: Sequence[int], low: Sequence[int], *, largest: int) -> None:
         self._starts = [0, *accumulate(counts)]
         """The first place of each group, and the number of all candidates."""
-        unit = size + self._starts[-1].bit_length() + _GUARD_BITS
-        largest = max(group.exponent for group in groups)
-        known: dict[Fraction, int] = {}
-        self._low: list[int] = []
-        for group in groups:
-            if group.exponent not in known:
-                known[group.exponent] = _scaled(group.exponent - largest, unit)
-            self._low.append(known[group.exponent])
-        self._loose = [0 if group.exponent == largest else _LOOSE for group in groups]
+        self._low = low
+        self._loose = [0 if weight == largest else _LOOSE for weight in low]
         self._low_before = [0, *accumulate(low * count for low, count in zip(self._low, counts, strict=True))]
         self._loose_before = [0, *accumulate(loose * count for loose, count in zip(self._loose, counts, strict=True))]
 

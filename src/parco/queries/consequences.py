@@ -12,7 +12,7 @@ from parco.contract.contract import Contract
 from parco.measure import Measure, exact_text, significant_text
 from parco.privacy import conversion
 from parco.queries.plan import Plan, Spend
-from parco.queries.query import Query, Statistic
+from parco.queries.query import ANSWER_COLUMNS, Query, Statistic
 
 __all__ = ["best_order", "in_words", "sample_plans"]
 
@@ -60,7 +60,10 @@ def sample_plans(contract: Contract) -> Iterator[Plan]:
     asked += [(Statistic.SUM, name) for name in sums]
     for statistic, column in asked:
         for by in groupings:
-            query = Query.of(contract, statistic, column=column, by=tuple(dict.fromkeys((*by, *period))))
+            names = tuple(dict.fromkeys((*by, *period)))
+            if set(names) & set(ANSWER_COLUMNS):
+                continue
+            query = Query.of(contract, statistic, column=column, by=names)
             yield Plan.of(query, version=contract.data.version, spend=spend)
 
 

@@ -21,7 +21,7 @@ from parco.queries.definition import BOUNDS, definition
 from parco.queries.filters import Filter
 from parco.queries.periods import periods_of
 
-__all__ = ["HISTOGRAM", "Query", "Statistic"]
+__all__ = ["ANSWER_COLUMNS", "HISTOGRAM", "Query", "Statistic"]
 
 Key = str | int
 
@@ -53,6 +53,9 @@ class Statistic(StrEnum):
 
 HISTOGRAM = "histogram"
 """A count of rows by declared bins: another name of that count, with its canonical form and its stored answers."""
+
+ANSWER_COLUMNS = ("value", "lower", "upper")
+"""What stands beside the keys of a group in an answer, so that no group can be called so."""
 
 # Sums of squares stay far inside the 38 digits that engines add up exactly.
 _SQUARES_MAX = 10**27
@@ -132,6 +135,7 @@ class Query:
         else:
             query._check_column()
         query._check_groups()
+        query._check_names()
         return replace(query, centre=query._middle) if centred else query
 
     @property
@@ -229,6 +233,15 @@ class Query:
             low, high = numeric.row_range
             there = int((high - low) / numeric.lattice) + 1
         return min(self.contract.unit.rows, there)
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        """The names that its answer has beside those of its groups; what units contribute has no groups."""
+        if self.of_units:
+            return ()
+        if self.statistic is Statistic.TOP:
+            return ("rank",)
+        return ("at", *ANSWER_COLUMNS) if self.statistic is Statistic.QUANTILE else ANSWER_COLUMNS
 
     def labels(self) -> Iterator[tuple[Key, ...]]:
         """The keys of each cell that is published, in the order of the cells."""
@@ -438,6 +451,17 @@ class Query:
             raise QuestionError("a top, and nothing else, says how many keys it names, such as k=3")
         if self.k is not None and not (type(self.k) is int and 1 <= self.k <= self.cells):
             raise QuestionError(f"a top names 1 to {self.cells} keys, as many as there are: give such a k")
+
+    def _check_names(self) -> None:
+        """A group's name that is one of the answer's own would take its place, and the keys would be lost."""
+        shown = (*self.by, *([self.column] if self.finds_keys and self.column else []))
+        for name in shown:
+            if name in self.own_columns:
+                what = "these bins" if name in self.contract.bins else "the column, in the data and in the contract,"
+                raise QuestionError(
+                    f"an answer to {self.statistic} has a column {name} of its own, so that it cannot show the keys of "
+                    f"{name}: give {what} another name"
+                )
 
 
 def _names(by: str | Sequence[str]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
@@ -13,7 +14,15 @@ from parco.errors import RequestError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["html_table", "html_text", "to_pandas", "to_polars"]
+__all__ = ["escaped", "html_table", "html_text", "to_pandas", "to_polars"]
+
+# Control characters, those without a shape or that turn directions, line and paragraph separators.
+_UNSEEN = ("Cc", "Cf", "Zl", "Zp")
+
+
+def escaped(text: object) -> str:
+    """Text as it may safely reach a terminal: what would move the cursor, break a line or turn it is an escape."""
+    return "".join(one if unicodedata.category(one) not in _UNSEEN else f"\\u{ord(one):04x}" for one in str(text))
 
 
 def to_pandas(table: pa.Table) -> Any:  # noqa: ANN401 - a pandas.DataFrame

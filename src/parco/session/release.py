@@ -66,10 +66,11 @@ class Cells(ABC):
         return len(self.labels)
 
     def __str__(self) -> str:
-        """The cells as plain text, one line each, in columns."""
-        rows = self.rows()
+        """The cells as plain text, one line each, in columns; control and direction characters are escapes."""
         names = [*self.by, *self.numbers]
-        table = [names, *(["" if row[name] is None else str(row[name]) for name in names] for row in rows)]
+        header: dict[str, str | int | None] = {name: name for name in names}
+        lines = [header, *self.rows()]
+        table = [["" if line[name] is None else frames.escaped(line[name]) for name in names] for line in lines]
         widths = [max(len(line[place]) for line in table) for place in range(len(names))]
         return "\n".join(
             "  ".join(

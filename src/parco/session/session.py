@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import getpass
 import time
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -207,7 +208,7 @@ class Session(
         plans = [self._plan(ask) for ask in asks]
         times = Counter(plan.question for plan in plans)
         stored: dict[str, Stored] = {}
-        asked: dict[str, tuple[Plan, Asked]] = {}
+        asked: dict[str, list[tuple[Plan, Asked]]] = {}
         for plan, ask in zip(plans, asks, strict=True):
             if ask.fresh and times[plan.question] > 1:
                 raise QuestionError(f"{plan.query} is asked twice in one list: ask for a fresh answer alone")
@@ -216,10 +217,8 @@ class Session(
                     stored[plan.question] = found
                     continue
                 self._check_sharper(plan)
-            # Asked twice, the sharper answer serves both.
-            old = asked.get(plan.question, (plan, ask))
-            asked[plan.question] = max(old, (plan, ask), key=lambda one: one[0].cost.units)
-        new, shown = self._answered(list(asked.values())), set[str]()
+            asked.setdefault(plan.question, []).append((plan, ask))
+        new, shown = self._answered([_serving_all(same) for same in asked.values()]), set[str]()
         releases = []
         for plan in plans:
             if plan.question in new and plan.question not in shown:
@@ -265,13 +264,17 @@ class Session(
         )
         return Plan.of(query, version=self.version, spend=ask.spend)
 
-    def _planned(self, ask: Asked) -> Plan:
-        """The plan, with what the account would hold afterwards."""
+    def _planned(self, ask: Asked, before: Sequence[Plan] = ()) -> Plan:
+        """The plan, with what the account would hold afterwards, and after others `before` it in one list."""
         plan = self._plan(ask)
-        remaining = self._remaining(plan.query)
+        remaining = self._remaining(plan.query, before)
         stored = None if ask.fresh else self._stored(plan, ask)
         if stored is None:
-            left = None if plan.selection is None else self._delta_remaining(plan.query) - plan.delta_units * DELTA_UNIT
+            left = (
+                None
+                if plan.selection is None
+                else self._delta_remaining(plan.query, before) - plan.delta_units * DELTA_UNIT
+            )
             return replace(plan, remaining=remaining - plan.cost.value, delta_remaining=left)
         mechanism = mechanism_in(stored)
         return replace(
@@ -432,7 +435,10 @@ class Session(
         from parco.engines.duckdb import keyed
 
         units = keyed(found)
-        keys, finer = sorted(units), int(plan.query.step / selection.noise.lattice)
+        # The ledger stores texts in Unicode form NFC: one that this Python sees in another form, as it knows other
+        # characters than the engine, would be published as some other key.
+        keys = sorted(key for key in units if isinstance(key, int) or unicodedata.is_normalized("NFC", key))
+        finer = int(plan.query.step / selection.noise.lattice)
         noisy = selection.noise.draw([units[key] * finer for key in keys], self._bits())
         kept = [(key, steps) for key, steps in zip(keys, noisy, strict=True) if selection.kept(steps)]
         return {"cells": [steps for _, steps in kept], "keys": [key for key, _ in kept]}
@@ -492,15 +498,21 @@ class Session(
         """The accounts that pay for a question, rising."""
         return sorted(self._signed.accounts[label] for label in query.accounts)
 
-    def _remaining(self, query: Query) -> Fraction:
-        """What is left on the account, or on the one of several that has least."""
-        charged = self._charged(query)
-        return min(row.remaining for row in self._store.accounts() if row.account in charged) * COST_UNIT
+    def _remaining(self, query: Query, before: Sequence[Plan] = ()) -> Fraction:
+        """What is left on the account, or on the one of several that has least, once plans `before` are charged."""
+        charged, taken = self._charged(query), Counter[int]()
+        for plan in before:
+            taken.update(dict.fromkeys(self._charged(plan.query), plan.cost.units))
+        rows = (row for row in self._store.accounts() if row.account in charged)
+        return min(row.remaining - taken[row.account] for row in rows) * COST_UNIT
 
-    def _delta_remaining(self, query: Query) -> Fraction:
+    def _delta_remaining(self, query: Query, before: Sequence[Plan] = ()) -> Fraction:
         """The same of the delta for mechanisms."""
-        charged = self._charged(query)
-        return min(row.delta_remaining for row in self._store.accounts() if row.account in charged) * DELTA_UNIT
+        charged, taken = self._charged(query), Counter[int]()
+        for plan in before:
+            taken.update(dict.fromkeys(self._charged(plan.query), plan.delta_units))
+        rows = (row for row in self._store.accounts() if row.account in charged)
+        return min(row.delta_remaining - taken[row.account] for row in rows) * DELTA_UNIT
 
     # The two members below are all that `parco.testing` replaces.
     _private = True
@@ -520,8 +532,20 @@ class Planner(Questions[Plan, MeanPlan, VariancePlan, QuantilePlan, BoundsPlan])
         return self._session._planned(ask)
 
     def release(self, asks: Sequence[Ask]) -> list[Plan | JointPlans]:
-        """What each of several questions would cost; one that is asked twice is charged once."""
-        return [_whole_plan(ask, self._planned(self._session._parts(ask))) for ask in asks]
+        """What each of several questions would cost, and leave after those before it; what is asked twice is charged
+        once.
+        """
+        found, new = [], dict[str, Plan]()
+        for ask in asks:
+            parts = self._session._parts(ask)
+            own = {self._session._plan(part).question for part in parts}
+            before = [plan for question, plan in new.items() if question not in own]
+            plans = [self._session._planned(part, before) for part in parts]
+            for plan in plans:
+                old = new.get(plan.question, plan)
+                new[plan.question] = max(old, plan, key=lambda one: (one.cost.units, one.delta_units))
+            found.append(_whole_plan(ask, plans))
+        return found
 
     def _mean(self, ask: Asked, split: Exactable | None) -> MeanPlan:
         return MeanPlan(*self._planned(mean_parts(ask, split)))
@@ -574,6 +598,24 @@ def _whole_plan(ask: Ask, plans: list[Plan]) -> Plan | JointPlans:
 def _selection(plan: Plan, stored: Settled) -> Selection | None:
     """The selection that a stored answer was made by: its noise and its delta hold the threshold."""
     return plan.selection_of(mechanism_in(stored), units=max(charge.delta for charge in stored.charges))
+
+
+def _serving_all(asked: Sequence[tuple[Plan, Asked]]) -> tuple[Plan, Asked]:
+    """Of asks of one question the sharpest, which serves them all; QuestionError where none does.
+
+    Of selected keys one answer has both the least noise and the lowest threshold, or it is not as sharp as asked.
+    """
+
+    def threshold(plan: Plan) -> Fraction:
+        return Fraction(0) if plan.selection is None else plan.selection.threshold
+
+    best = min(asked, key=lambda one: (one[0].mechanism.scale, threshold(one[0])))
+    if any(threshold(plan) < threshold(best[0]) for plan, _ in asked):
+        raise QuestionError(
+            f"{best[0].query} is asked twice in one list, once with less noise and once with a lower threshold, so "
+            "that no one answer serves both: ask it once, at the larger cost (or smaller error) and the larger delta"
+        )
+    return best
 
 
 def _at_level(release: Release[Answer], plan: Plan) -> Release[Answer]:
