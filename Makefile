@@ -9,7 +9,7 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/parco demo
 
 test: $(VENV)/dev.stamp
-	$(BIN)/pytest -n auto -m "not long"
+	$(BIN)/pytest -n auto -m "not long" --durations 30
 
 test-long: $(VENV)/dev.stamp
 	$(BIN)/pytest -n auto

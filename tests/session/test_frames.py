@@ -53,6 +53,7 @@ def test_a_library_that_is_not_there_is_asked_for(
     tmp_path: Path, library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = parco.Session(open_shop(tmp_path)).count(cost="0.25")
+    release.table()  # Arrow looks for pandas once, at its first array
     monkeypatch.setitem(__import__("sys").modules, library, None)
     with pytest.raises(parco.RequestError, match=f"{library} is not installed"):
         getattr(release, f"to_{library}")()
