@@ -15,8 +15,8 @@ from tests.shop import open_shop
 
 FEW, MANY = 300, 2_000
 LEVEL = 1e-6
-"""At this level a right sampler fails once in a million runs. Of 2,000 releases a coverage 5 % lower is caught with power
-above 0.999, of 300 one that is 15 % lower."""
+"""At this level a right sampler fails once in a million runs. Of 2,000 releases a coverage 5 % lower is caught with
+power above 0.999, of 300 one that is 15 % lower."""
 
 EXACT = 6
 """Rows of the shop, all of which its contract lets through: each customer has at most two, in at most two months."""
