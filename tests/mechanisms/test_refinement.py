@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import pytest
@@ -102,3 +103,32 @@ def test_cells_that_are_not_there_are_refused() -> None:
     pair = GeometricRefinement(TwoSidedGeometric(Fraction(3), ONE), TwoSidedGeometric(ONE, ONE))
     with pytest.raises(RequestError):
         pair.draw([1, 2], [1], Stream("none"))
+
+
+def test_a_path_that_forks_loses_more_than_it_is_charged() -> None:
+    """Why an answer is refined once: what two refinements of one coarse answer tell, for neighbours one step apart."""
+    wide, narrow = (math.exp(-1 / scale) for scale in (3.0, 1.5))
+    stays = narrow / wide * ((1 - wide) / (1 - narrow)) ** 2
+
+    def law(ratio: float, noise: int) -> float:
+        return (1 - ratio) / (1 + ratio) * ratio ** abs(noise)
+
+    def finer(noise: int, coarse: int) -> float:
+        step = (stays if noise == coarse else 0) + (1 - stays) * law(wide, coarse - noise)
+        return law(narrow, noise) * step / law(wide, coarse)
+
+    def log_law(coarse: int, *fine: int, exact: int) -> float:
+        chances = [law(wide, coarse - exact), *(finer(one - exact, coarse - exact) for one in fine)]
+        return math.fsum(map(math.log, chances))
+
+    places = range(-12, 13)
+    along = [(coarse, fine) for coarse in places for fine in places]
+    forked = [(coarse, first, second) for coarse, first in along for second in places]
+    loss = {
+        name: max(log_law(*shown, exact=0) - log_law(*shown, exact=1) for shown in transcripts)
+        for name, transcripts in (("along", along), ("forked", forked))
+    }
+    assert loss["along"] == pytest.approx(1 / 1.5)
+    assert loss["forked"] == pytest.approx(2 / 1.5 + 1 / 3)
+    charged = 1 / 3 + 2 * (1 / 1.5 - 1 / 3)
+    assert loss["forked"] > charged + 0.5

@@ -73,7 +73,8 @@ class GeometricRefinement:
     """For every two scales coarse > fine on one lattice, draws the finer noise given the coarser that was released.
 
     Both answers together lose what the finer alone does: epsilon = D/b of the finer, also along a path whose scales are
-    chosen on the way.
+    chosen on the way. A path does not fork: an answer is refined once, and what comes next refines the finest. Two
+    refinements of one answer lose more than both are charged, and who draws has to see to it that there are none.
     """
 
     coarse: TwoSidedGeometric
