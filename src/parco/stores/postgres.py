@@ -8,7 +8,6 @@ one begin again, and can never be overlooked. A commit whose reply was lost is l
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -128,7 +127,7 @@ class PostgresStore(Store):
                     raise fault(error, self.name) from None
             else:
                 return result
-            time.sleep(_PAUSE_SECONDS * (2 ** (lost - 1) if lost else random.random()))  # noqa: S311 - no secret
+            time.sleep(_PAUSE_SECONDS * (2 ** (lost - 1) if lost else random.random()))
 
     def _stands(self, entries: Sequence[tuple[int, bytes]]) -> bool:
         """Whether a commit that got no answer went through: asked in the writers' turn, and so after its end."""
