@@ -127,7 +127,7 @@ class PostgresStore(Store):
                     raise fault(error, self.name) from None
             else:
                 return result
-            time.sleep(_PAUSE_SECONDS * (2 ** (lost - 1) if lost else random.random()))
+            time.sleep(_PAUSE_SECONDS * (2 ** (lost - 1) if lost else secrets.randbelow(1000) / 1000))
 
     def _stands(self, entries: Sequence[tuple[int, bytes]]) -> bool:
         """Whether a commit that got no answer went through: asked in the writers' turn, and so after its end."""
