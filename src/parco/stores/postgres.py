@@ -8,6 +8,7 @@ one begin again, and can never be overlooked. A commit whose reply was lost is l
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
