@@ -34,7 +34,7 @@ from rich.console import Console
 from rich.table import Table
 from sqlalchemy import Connection, insert, update
 
-from machine import machine
+from machine import duration, machine
 from parco.audit.verify import verify
 from parco.errors import BudgetError
 from parco.ledger.entries import Charge, MechanismFacts, Reserve, SensitivityFacts, Start, decode
@@ -81,7 +81,7 @@ def main() -> None:
 
 def _add(table: Table, kind: str, new_place: Callable[[], str | Path]) -> None:
     for what, ours, beside in _figures(new_place):
-        table.add_row(kind, what, _time(ours), _time(beside), f"{ours / beside:.2f}")
+        table.add_row(kind, what, duration(ours), duration(beside), f"{ours / beside:.2f}")
 
 
 def _figures(new_place: Callable[[], str | Path]) -> Iterator[tuple[str, float, float]]:
@@ -311,13 +311,6 @@ def _medians(ours: Job, beside: Job, *, turns: int | None = None) -> tuple[float
             job()
             taken.append(time.perf_counter() - start)
     return statistics.median(times[0]), statistics.median(times[1])
-
-
-def _time(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
 
 
 if __name__ == "__main__":

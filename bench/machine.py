@@ -1,4 +1,4 @@
-"""What a figure was measured on."""
+"""What a figure was measured on, and how a time is written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-__all__ = ["machine"]
+__all__ = ["duration", "machine"]
 
 
 def machine(*packages: str) -> str:
@@ -16,6 +16,14 @@ def machine(*packages: str) -> str:
     processor = found[0] if found else platform.processor() or platform.machine()
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
     return f"{processor}, {os.cpu_count()} cores, {platform.system()}; Python {platform.python_version()}; {versions}"
+
+
+def duration(seconds: float) -> str:
+    """Three digits and a unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
 
 
 def _lines(path: str) -> list[str]:

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from machine import machine
+from machine import duration, machine
 from parco.contract.contract import Contract
 from parco.engines.duckdb import DuckDBEngine
 from parco.noise.bits import CipherBits
@@ -73,7 +73,7 @@ def main() -> None:
         table = Table("what", "ours", "beside", "ratio", title=f"{ROWS:,} rows of {UNITS:,} units; medians of {TURNS}")
         for what, (ours, beside, per) in track(pairs.items(), description="measuring", console=console):
             first, second = _medians(ours, beside)
-            table.add_row(what, _time(first / per), _time(second / per), f"{first / second:.2f}")
+            table.add_row(what, duration(first / per), duration(second / per), f"{first / second:.2f}")
     console.print(machine("duckdb", "sqlglot", "sqlalchemy", "python-flint"))
     console.print(table)
 
@@ -156,13 +156,6 @@ def _draw() -> tuple[Job, Job, int]:
 
     law, generator = RoundedGaussian(Fraction(1000)), np.random.default_rng()
     return lambda: draw_array(law, DRAWS, CipherBits()), lambda: generator.normal(0.0, 1000.0, DRAWS), DRAWS
-
-
-def _time(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
 
 
 if __name__ == "__main__":

@@ -118,15 +118,20 @@ class VariancePlan(JointPlan):
 
 
 @dataclass(frozen=True)
-class QuantilePlan(JointPlan):
-    """What quantiles would cost: one choice a group at each share, `each` of them a part."""
+class _Several(JointPlan):
+    """As many parts as are asked for, alike."""
 
     each: tuple[Plan, ...]
 
     @property
     def parts(self) -> tuple[Plan, ...]:
-        """The plan at each share."""
+        """The plan of each."""
         return self.each
+
+
+@dataclass(frozen=True)
+class QuantilePlan(_Several):
+    """What quantiles would cost: one choice a group at each share, `each` of them a part."""
 
     @property
     def question(self) -> str:
@@ -136,15 +141,8 @@ class QuantilePlan(JointPlan):
 
 
 @dataclass(frozen=True)
-class BoundsPlan(JointPlan):
+class BoundsPlan(_Several):
     """What suggested bounds would cost: a choice for each of them, `each` a line of its own in the ledger."""
-
-    each: tuple[Plan, ...]
-
-    @property
-    def parts(self) -> tuple[Plan, ...]:
-        """The plan of each bound."""
-        return self.each
 
     @property
     def question(self) -> str:

@@ -134,8 +134,8 @@ class Composition:
         """
         total = self.mu_squared
         if total is not None:
-            single = _mu_squared(Groups((release,)))
-            total = None if single is None else Interval(total.lower + single.lower, total.upper + single.upper)
+            more = _mu_squared(Groups((release,)))
+            total = None if more is None else Interval(total.lower + more.lower, total.upper + more.upper)
         infinite = {
             removal: _either(certain, certain_part(Groups((release,)), removal=removal))
             for removal, certain in self.infinite.items()
@@ -167,9 +167,10 @@ class Composition:
 
     def _single(self) -> ScheduledRelease | None:
         """The one sampled release with a density, if there is nothing else: it is known in closed form."""
-        [release, *others] = self.groups
-        known = not others and release.times == 1 and release.sampled and single.is_known(release.facts)
-        return release if known else None
+        if len(self.groups.releases) != 1:
+            return None
+        [release] = self.groups
+        return release if release.times == 1 and release.sampled and single.is_known(release.facts) else None
 
     def _orders(self) -> tuple[bool, ...]:
         """Both orders of the pair, or one where they are alike."""
