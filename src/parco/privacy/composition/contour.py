@@ -259,11 +259,8 @@ class Aim:
     share: float
 
 
-def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int, height: float = 0.0) -> Profile | None:
-    """The profile by a line at c > 0 that reaches the aim, or None when it would need more than `nodes_max` nodes.
-
-    The line goes up to `height` at least.
-    """
+def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int) -> Profile | None:
+    """The profile by a line at c > 0 that reaches the aim, or None when it would need more than `nodes_max` nodes."""
     log_share = aim.log_delta + math.log(aim.share / 4)
     aliases = aliases_of(moments, c, aim.epsilon, log_share)
     step = 2 * math.pi / period(c, aim.epsilon, aliases, log_share)
@@ -274,9 +271,8 @@ def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int, height: flo
     if count is None:
         envelope = moments.envelope(c)
         count = _count(step, log_share - log_scale, envelope, nodes_max)
-    if count is None or height > step * nodes_max:
+    if count is None:
         return None
-    count = max(count, math.ceil(height / step) + 2)
     line = Line(c=c, step=step, count=count)
     ratios, bounds = moments.log_ratios(line)
     nodes = line.nodes

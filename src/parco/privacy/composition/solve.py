@@ -16,7 +16,7 @@ from parco.privacy.composition.contour import Aim, Chernoff, Moments, Profile, k
 from parco.privacy.composition.lattice import lattice_profile
 from parco.privacy.composition.precise import PreciseProfile
 from parco.privacy.composition.rounding import UNIT
-from parco.privacy.composition.smoothing import Smoothing, smoothed
+from parco.privacy.composition.smoothing import noise, smoothed
 
 __all__ = ["Order", "Solved", "best_order", "enclose", "is_near", "solve", "solve_delta"]
 
@@ -25,7 +25,9 @@ _SEARCH = 100
 _POSITION = 0.8
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _LOG_C_MIN, _LOG_C_MAX, _STRIDE = math.log(1e-9), math.log(1e9), 1.5
-_NODES_PLAIN, _NODES_MAX = 1 << 14, 1 << 20
+_NODES_PLAIN, _NODES_MAX = 1 << 14, 1 << 22
+# Of smoothing: its lower bound is loose where the noise is not small beside a loss of 1.
+_VARIANCE_MOST = 4.0
 _WIDENINGS = 50
 _ATTEMPTS = 5
 _SEPARATION = 30.0
@@ -242,13 +244,13 @@ def _profile(order: Order, c: float, aim: Aim) -> Profile:
 
 
 def _smooth(order: Order, c: float, aim: Aim) -> Profile:
-    # What smoothing adds and takes is about (m^2/8) a^2 c (c+1) of delta.
-    smoothing = Smoothing(min(math.sqrt(aim.share / (8 * c * (c + 1))), 0.02))
-    moments = Moments([*order.moments.families, smoothing])
-    made = profile(moments, c, aim, nodes_max=_NODES_MAX, height=smoothing.height(c))
+    # What smoothing adds is about (v/2) c (c+1) of delta.
+    variance = min(aim.share / (c * (c + 1)), _VARIANCE_MOST)
+    moments = Moments([*order.moments.families, noise(variance)])
+    made = profile(moments, c, aim, nodes_max=_NODES_MAX)
     if made is None:
         raise InternalError("the composition needs more nodes than memory should hold: ask for a larger tolerance")
-    return smoothed(made, smoothing, moments.envelope(c))
+    return smoothed(made, variance, moments.envelope(c))
 
 
 def _ends(root: float, step: float, sign: int) -> Iterator[float]:
