@@ -130,8 +130,8 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
     if top < math.inf and _is_near_top(order.moments, near, log_deltas[1]):
         return Solved(max(bottom - near, 0.0), top)
     c_best, bound = best_order(order.moments, log_deltas[0], accuracy=0.05)
-    if bound <= ceiling:
-        return Solved(0.0, ceiling, Chernoff(c_best, log_chernoff(order.moments, c_best)))
+    if bound <= max(ceiling, tolerance * _SMALL):
+        return Solved(0.0, max(ceiling, bound), Chernoff(c_best, log_chernoff(order.moments, c_best)))
     bound = min(bound, top)
     c = min(_POSITION * c_best, _c_limit(order, top, tolerance))
     aim = Aim(log_deltas[0], max(bound - 4 / c, 0.0), min(max(tolerance * bound * c / 4, 1e-12), 1e-3))
