@@ -42,6 +42,7 @@ _SKETCHED = 16
 _EXP_MOST = 700.0
 _BLOCK = 1 << 21
 _WIDENINGS_MAX = 16
+_POINTS_MAX = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,7 @@ class SampledGaussian:
         growth = reach**2 / (2 * variances) + height * reach / variances
         if not self.removal:
             growth = growth - c * np.log(np.cos(reach / (2 * variances)))
-        count = int(np.ceil((high - low) * (self.log_small + 1 + growth) / (2 * math.pi * reach)).max()) + 1
+        count = _checked(np.ceil((high - low) * (self.log_small + 1 + growth) / (2 * math.pi * reach)).max())
         step = (high - low) / (count - 1)
         return np.floor(low / step), step, count + 1
 
@@ -258,7 +259,7 @@ class SampledGaussian:
     def _grid(self, c: float) -> tuple[Floats, Floats, int, Floats]:
         """Which multiple of the step comes first, the step, how many points, and the shift."""
         shift, (low, high) = self._shift(c), self._range(c)
-        count = int(np.ceil((high - low) / self._step(c, shift)).max()) + 1
+        count = _checked(np.ceil((high - low) / self._step(c, shift)).max())
         step = (high - low) / (count - 1)
         return np.floor(low / step), step, count + 1, shift
 
@@ -299,6 +300,12 @@ class SampledGaussian:
         plain = scales * np.sqrt(2 * (cut + (c + 1) * math.log(2)))
         high = np.maximum(c + 1 + scales * np.sqrt(2 * np.maximum(bump, 1)), plain)
         return -scales * math.sqrt(2 * cut), high
+
+
+def _checked(steps: float) -> int:
+    if not steps < _POINTS_MAX:
+        raise InternalError("a sampled Gaussian's integral needs more points than memory should hold")
+    return int(steps) + 1
 
 
 def weighted_sums(
