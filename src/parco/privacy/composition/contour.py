@@ -252,11 +252,12 @@ def log_alias(line: Line, epsilon: float, aliases: Sequence[tuple[float, float]]
 @dataclass(frozen=True)
 class Aim:
     """What a profile is made for: delta near `log_delta`, epsilon not below `epsilon`, and errors below `share` of
-    delta."""
+    delta. `slope`: about how fast log delta falls there, where that is known."""
 
     log_delta: float
     epsilon: float
     share: float
+    slope: float = 0.0
 
 
 def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int) -> Profile | None:

@@ -47,6 +47,11 @@ class PreciseProfile:
     values: acb_mat
 
     @property
+    def line(self) -> Line:
+        """The nodes."""
+        return self.rough.line
+
+    @property
     def centre(self) -> float:
         """As `Profile.centre`."""
         return self.rough.centre

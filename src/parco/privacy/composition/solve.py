@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from parco.errors import InternalError
@@ -32,6 +32,7 @@ _WIDENINGS = 50
 _ATTEMPTS = 5
 _SEPARATION = 30.0
 _SMALL, _COARSE = 1e-3, 0.5
+_SHARE_MOST = 1e-3
 
 
 AnyProfile = Profile | PreciseProfile
@@ -134,7 +135,7 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
         return Solved(0.0, max(ceiling, bound), Chernoff(c_best, log_chernoff(order.moments, c_best)))
     bound = min(bound, top)
     c = min(_POSITION * c_best, _c_limit(order, top, tolerance))
-    aim = Aim(log_deltas[0], max(bound - 4 / c, 0.0), min(max(tolerance * bound * c / 4, 1e-12), 1e-3))
+    aim = Aim(log_deltas[0], max(bound - 4 / c, 0.0), min(max(tolerance * bound * c / 4, 1e-12), _SHARE_MOST))
     for attempt in range(_ATTEMPTS):
         rough = _profile(order, c, aim)
         for made in _sharper(order, rough, late=attempt > 0):
@@ -143,10 +144,16 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
             found = enclose(made, log_deltas, top=top, start=bound)
             if is_near(found, tolerance):
                 return Solved(found.lower, found.upper, rough)
-        slope = -made.log_delta(found.upper)[1]
-        share = max(min(tolerance * found.upper * slope / 8, aim.share / 8), 1e-15)
-        aim = Aim(log_deltas[0], 0.9 * min(found.lower, bound), share)
+        aim = _nearer(aim, made, found, tolerance, Aim(log_deltas[0], 0.9 * min(found.lower, bound), _SHARE_MOST))
     raise InternalError("the composition could not be computed to the tolerance asked for")
+
+
+def _nearer(aim: Aim, made: AnyProfile, found: Solved, tolerance: float, following: Aim) -> Aim:
+    """What to aim at next: a smaller share, or the same where the slope had not been known."""
+    slope = -made.log_delta(found.upper)[1]
+    share = min(tolerance * found.upper * slope / 8, _SHARE_MOST)
+    known = slope <= 2 * max(aim.slope, made.line.c)
+    return replace(following, share=max(min(share, aim.share / 8) if known else share, 1e-15), slope=slope)
 
 
 def _sharper(order: Order, rough: Profile, *, late: bool) -> Iterator[AnyProfile]:
@@ -244,8 +251,9 @@ def _profile(order: Order, c: float, aim: Aim) -> Profile:
 
 
 def _smooth(order: Order, c: float, aim: Aim) -> Profile:
-    # What smoothing adds is about (v/2) c (c+1) of delta.
-    variance = min(aim.share / (c * (c + 1)), _VARIANCE_MOST)
+    # What smoothing adds is about (v/2) s (s+1) of delta.
+    slope = max(c, aim.slope)
+    variance = min(aim.share / (slope * (slope + 1)), _VARIANCE_MOST)
     moments = Moments([*order.moments.families, noise(variance)])
     made = profile(moments, c, aim, nodes_max=_NODES_MAX)
     if made is None:
