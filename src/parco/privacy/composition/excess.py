@@ -18,6 +18,8 @@ __all__ = ["complex_expm1", "complex_log1p", "excess", "log_rise"]
 
 # Up to this size of w e^d the logarithm is taken of 1 + x, beyond it that of a sum.
 _LOG_SMALL = math.log(0.5)
+# So many points at a time.
+_POINTS = 1 << 12
 
 
 def complex_expm1(values: Complexes) -> Complexes:
@@ -69,10 +71,12 @@ def excess(
     those of a part of the height each, e^(i(a+b)L) - 1 = AB + A + B.
     """
     block = math.isqrt(line.count - 1) + 1
-    turn = 1j * line.step * losses
-    low = complex_expm1(np.arange(block)[:, np.newaxis] * turn)
-    high = complex_expm1(np.arange(-(-line.count // block))[:, np.newaxis] * (block * turn))
-    values = np.matmul(high * terms, low.T) + np.matmul(high, terms)[:, np.newaxis] + np.matmul(low, terms)
+    rows, columns = np.arange(-(-line.count // block))[:, np.newaxis], np.arange(block)[:, np.newaxis]
+    values = np.zeros((len(rows), block), dtype=complex)
+    for first in range(0, len(terms), _POINTS):
+        some, turn = terms[first : first + _POINTS], 1j * line.step * losses[first : first + _POINTS]
+        low, high = complex_expm1(columns * turn), complex_expm1(rows * (block * turn))
+        values += np.matmul(high * some, low.T) + np.matmul(high, some)[:, np.newaxis] + np.matmul(low, some)
     return values.reshape(-1)[: line.count], _rounding(terms, losses, roughness, blur, line)
 
 

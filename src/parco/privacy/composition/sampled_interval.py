@@ -51,7 +51,8 @@ _LEAST = 1e-300
 @dataclass(frozen=True)
 class Density:
     """The law of l under Q: on (-a, b), `low` -a and `high` b, the density e^(log_scale - l/2 - l^2/(2 variance)), and
-    `ends`: the masses at both ends, or none.
+    `ends`: the
+    logarithms of the masses at both ends, or at the lower, or none.
 
     Numbers are off by some units, the ends by none: where nothing else says so they are where the interval is cut.
     """
@@ -127,8 +128,9 @@ class _Rule:
 class SampledInterval:
     """`times` releases with the same `density` and `rate` q in (0, 1), in one order of the pair.
 
-    `log_rest` is log(1 - q); it and q are off by a unit or two as they come in. `aside`: at least what the density lacks
-    to 1, which is counted as having the loss of its lower end.
+    `log_rest` is log(1 - q); it and q are off by a unit or two as they come in. The law of l may lack
+    the mass `told`, which is left out, and up to `aside`, which is counted as having the loss of the lower end: masses
+    of the first law of the pair.
     """
 
     density: Density
@@ -136,6 +138,7 @@ class SampledInterval:
     log_rest: float
     times: float
     removal: bool
+    told: float = 0.0
     aside: float = 0.0
 
     @property
@@ -162,7 +165,7 @@ class SampledInterval:
     def log_mass_near(self, width: float) -> float:
         """For Laplace noise the sum of the logarithms of the largest loss's mass, else minus infinity."""
         del width
-        if not self.density.ends:
+        if len(self.density.ends) < 2:
             return -math.inf
         epsilon = self.density.high
         mass = self._loss(epsilon) - epsilon - math.log(2) if self.removal else -math.log(2)
@@ -171,7 +174,7 @@ class SampledInterval:
     def log_moment(self, c: float) -> tuple[float, float]:
         """The sum of log M(c), and a bound on its error.
 
-        M(c) = e^(cb) (1 + sum of masses times (e^(c rise) - 1)), where that does not overflow.
+        M(c) = e^(cb) (1 - told + sum of masses times (e^(c rise) - 1)), where that does not overflow.
         """
         rule = self._rule(c, 0.0)
         shift = c * self._least
@@ -179,8 +182,8 @@ class SampledInterval:
         if float(np.abs(moved).max()) < _EXPONENT_MOST:
             masses = np.exp(rule.plain.real)
             risen = masses * np.expm1(moved)
-            total = float(risen.sum())
-            units = float((np.abs(risen) * (rule.roughness + 2 * len(masses))).sum())
+            total = float(risen.sum()) - self.told
+            units = 64 * ELEMENTARY * self.told + float((np.abs(risen) * (rule.roughness + 2 * len(masses))).sum())
             units += float((masses * np.exp(moved) * c * (rule.blur + 4 * np.abs(rule.rises))).sum())
             value, size = math.log1p(total), 1 + total
             rounding = units / size + 2 * ELEMENTARY * abs(value)
@@ -249,8 +252,9 @@ class SampledInterval:
         plain = self.density.log_at(places) + np.log(halves[:, np.newaxis] * weights + 0j).ravel()
         rough = self.density.roughness(places) + 8 * ELEMENTARY
         if self.density.ends:
-            above = np.append(above, [0, self.density.width])
-            plain, rough = np.append(plain, self.density.ends), np.append(rough, [32.0, 32.0 + 4 * self.density.width])
+            ends = np.array(self.density.ends)
+            above = np.append(above, [0, self.density.width][: len(ends)])
+            plain, rough = np.append(plain, ends), np.append(rough, 32 + 4 * np.abs(ends))
         rises, blur = log_rise(self._log_share, self.log_rest - self._least_loss, above)
         if self.removal:
             # Masses are those of the mixture, r dQ.

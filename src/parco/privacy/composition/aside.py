@@ -1,0 +1,227 @@
+"""Outliers set aside: a composition whose rare outcomes no longer decide how it is computed.
+
+Three things may be done to a release's outcomes, and what each does to delta(eps) is known from both sides.
+
+- *Told.* Outcomes that lose at least T are taken out, m the probability (of the first law) that any release has one.
+  Given one of loss l, the rest S has E[e^-S] <= 1, so that 1 >= E[(1 - e^(eps-l-S))+] >= 1 - e^(eps-T).
+- *Dropped.* Outcomes of a probability that does not matter are taken out, or moved: h = (1 - e^(eps-L))+ lies in [0, 1].
+- What is left is a measure of less than 1, whose profile the nodes give as they give any other.
+
+Source: docs/mathematics.md, "Outliers set aside".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from parco.balls import arb, ball, lower, precision, upper
+from parco.errors import InternalError
+from parco.privacy.composition.contour import Moments
+from parco.privacy.composition.families import Family
+from parco.privacy.composition.finite import FiniteLosses
+from parco.privacy.composition.groups import Groups
+from parco.privacy.composition.outcomes import FINITE, narrow_outcomes
+from parco.privacy.composition.rounding import exp_of, log_interval, log_rest
+from parco.privacy.composition.sampled_interval import Density, SampledInterval, exponential, gaussian, laplace
+from parco.privacy.composition.solve import Order, Solved, solve, solve_delta
+from parco.privacy.facts import Exponential, Gaussian, Laplace
+from parco.privacy.schedule import ScheduledRelease
+
+__all__ = ["delta_aside", "epsilon_aside", "is_rare"]
+
+# How far below T an epsilon has to lie: then at most e^-50 of m is not known of what is told.
+_MARGIN = 50.0
+_KNOWN = 1 - Fraction(1, 2**72)
+_THRESHOLDS = (64.0, 256.0, 1024.0, 4096.0, math.inf)
+_BUDGETS = tuple(Fraction(1, 10**digits) for digits in (15, 30, 60, 120, 240))
+# Of delta, times the tolerance, what may be dropped or moved.
+_SHARE = Fraction(1, 100)
+_LEAST = Fraction(1, 10**290)
+
+_BITS = 256
+_DIFFERENT_MAX = 64
+_DRAWS_FEW = 10
+
+
+@dataclass(frozen=True)
+class Aside:
+    """What is left, m from both sides, and at most what was dropped or moved."""
+
+    order: Order
+    told: tuple[Fraction, Fraction]
+    dropped: Fraction
+
+
+@dataclass(frozen=True)
+class _Left:
+    """Of one release: what is left, and the masses told and dropped, each time it is made."""
+
+    family: Family
+    told: arb
+    dropped: arb
+
+
+Others = Callable[[Groups], Order]
+
+
+def is_rare(groups: Groups) -> bool:
+    """Whether units are drawn so seldom for Gaussian noise that outliers decide: heavy tails, which no line at any c
+    shows well."""
+    found = groups.kinds.get((Gaussian, True))
+    return found is not None and len(found.releases) <= _DIFFERENT_MAX and float(found.times @ found.rates) < _DRAWS_FEW
+
+
+def epsilon_aside(
+    groups: Groups, deltas: tuple[Fraction, Fraction], tolerance: float, *, removal: bool, ceiling: float, others: Others
+) -> Solved:
+    """As `solve`, outliers set aside: for `deltas` at most and at least delta, what is told of the releases' own taken
+    off."""
+    budget = deltas[0] * Fraction(tolerance) * _SHARE
+    for threshold in _THRESHOLDS:
+        aside = set_aside(groups, removal=removal, threshold=threshold, budget=budget, others=others)
+        least = deltas[0] - aside.told[1] - aside.dropped
+        if least <= 0 or (threshold < math.inf and aside.told[1] == 0):
+            continue
+        logs = log_interval(least)[0], log_interval(deltas[1] - aside.told[0] * _KNOWN + aside.dropped)[1]
+        try:
+            found = solve(aside.order, logs, tolerance, ceiling=ceiling)
+        except InternalError:
+            continue
+        if found.upper <= threshold - _MARGIN:
+            return replace(found, profile=None)
+    raise InternalError("the composition could not be computed to the tolerance asked for, with outliers set aside")
+
+
+def delta_aside(
+    groups: Groups, epsilons: tuple[float, float], tolerance: float, *, removal: bool, others: Others
+) -> tuple[Fraction, Fraction]:
+    """As `solve_delta`, outliers set aside: proven ends of delta itself."""
+    for budget in _BUDGETS:
+        aside = set_aside(groups, removal=removal, threshold=epsilons[1] + _MARGIN, budget=budget, others=others)
+        below, above = solve_delta(aside.order, epsilons, tolerance / 2)
+        low = aside.told[0] * _KNOWN + exp_of(below, up=False) - aside.dropped
+        high = aside.told[1] + exp_of(above, up=True) + aside.dropped
+        if high - low <= Fraction(tolerance) * high:
+            return max(low, Fraction(0)), min(high, Fraction(1))
+    raise InternalError("the composition could not be computed to the tolerance asked for, with outliers set aside")
+
+
+def set_aside(
+    groups: Groups, *, removal: bool, threshold: float, budget: Fraction, others: Others
+) -> Aside:
+    """For every sequence of releases, returns it without what loses at least `threshold` and what is as rare as the
+    budget, or raises InternalError. `others` knows releases that are left as they are."""
+    if budget < _LEAST:
+        raise InternalError("delta is too small for outliers to be set aside in doubles")
+    touched = [release for release in groups if _kind(release) is not None]
+    rest = tuple(release for release in groups if _kind(release) is None)
+    if not touched or len(touched) > _DIFFERENT_MAX:
+        raise InternalError("no outliers can be set aside in this composition")
+    families = list(others(Groups(rest)).moments.families) if rest else []
+    with precision(_BITS):
+        log_kept, dropped = arb(0), arb(0)
+        for release in touched:
+            share = float(budget / (len(touched) * release.times))
+            left = _LEFT[_kind(release)](release, removal, threshold, share)  # type: ignore[index]
+            families.append(left.family)
+            log_kept += (-left.told).log1p() * release.times
+            dropped += left.dropped * release.times
+        told = -log_kept.expm1()
+        return Aside(Order(Moments(families)), (max(lower(told), Fraction(0)), upper(told)), upper(dropped))
+
+
+def _kind(release: ScheduledRelease) -> str | None:
+    kind = type(release.facts)
+    if kind in FINITE:
+        return "finite"
+    if not release.sampled:
+        return None
+    return "gaussian" if kind is Gaussian else "interval"
+
+
+def _finite(release: ScheduledRelease, removal: bool, threshold: float, share: float) -> _Left:
+    losses, log_masses = narrow_outcomes(release.facts, release.rate, removal=removal)
+    kept, told, dropped = [], arb(0), arb(0)
+    for loss, log_mass in zip(losses, log_masses, strict=True):
+        mass = log_mass.exp()
+        if loss > threshold:
+            told += mass
+        elif loss > 0 and mass * len(losses) < arb(share):
+            dropped += mass
+        else:
+            kept.append((float(loss.mid()), float(log_mass.mid())))
+    if not kept:
+        raise InternalError("all outcomes of a release were set aside")
+    values, logs = (np.array([column]) for column in zip(*kept, strict=True))
+    return _Left(FiniteLosses(values, logs, np.array([float(release.times)])), told, dropped)
+
+
+def _gaussian(release: ScheduledRelease, removal: bool, threshold: float, share: float) -> _Left:
+    """The loss l under Q is N(-mu^2/2, mu^2), under P N(mu^2/2, mu^2): what is beyond both ends is dropped or told."""
+    mu, rate = release.facts.size, float(release.rate)
+    left = _quantile(share / 2)
+    right = max(_quantile(share / 4) - mu, _quantile(share / (4 * rate)) if removal else -math.inf)
+    density = gaussian(mu, left, max(right, 1 - left - mu))
+    # A loss of T is had at l = log((e^T - 1 + q)/q) or a little below.
+    most = threshold - math.log(rate) if removal else math.inf
+    is_told = density.high > most
+    if is_told:
+        density = Density(density.low, most, density.log_scale, density.variance)
+    size, q = ball(release.facts.mu_squared).sqrt(), ball(release.rate)  # type: ignore[attr-defined]
+    share_of_p = q if removal else arb(0)
+
+    def beyond(place: float, sign: int) -> arb:
+        under_p, under_q = ((sign * arb(place) / size - sign * way * size / 2) / arb(2).sqrt() for way in (1, -1))
+        return (share_of_p * under_p.erfc() + (1 - share_of_p) * under_q.erfc()) / 2
+
+    below, above = beyond(density.low, -1), beyond(density.high, 1)
+    return _left(release, removal, density, told=above if is_told else arb(0), dropped=below + (0 if is_told else above))
+
+
+def _interval(release: ScheduledRelease, removal: bool, threshold: float, share: float) -> _Left:
+    """Laplace noise and exponential mechanisms: the largest losses may be told."""
+    del share
+    atoms = isinstance(release.facts, Laplace)
+    density = laplace(release.facts.size) if atoms else exponential(release.facts.size)
+    most = threshold - math.log(float(release.rate)) if removal else math.inf
+    if density.high <= most:
+        return _left(release, removal, density, told=arb(0), dropped=arb(0))
+    density = Density(density.low, most, density.log_scale, ends=density.ends[:1])
+    e, b, q = ball(release.facts.epsilon), arb(most), ball(release.rate)  # type: ignore[attr-defined]
+    if atoms:
+        under_p, under_q = 1 - ((b - e) / 2).exp() / 2, (-(b + e) / 2).exp() / 2
+    else:
+        scale = 1 / (2 * (e / 2).sinh())
+        under_p, under_q = ((e / 2).exp() - (b / 2).exp()) * scale, ((-b / 2).exp() - (-e / 2).exp()) * scale
+    return _left(release, removal, density, told=q * under_p + (1 - q) * under_q, dropped=arb(0))
+
+
+def _left(release: ScheduledRelease, removal: bool, density: Density, *, told: arb, dropped: arb) -> _Left:
+    family = SampledInterval(
+        density,
+        float(release.rate),
+        log_rest(release.rate),
+        float(release.times),
+        removal,
+        told=float(told.mid()),
+        aside=float(upper(dropped)) * (1 + 1e-9),
+    )
+    return _Left(family, told, dropped)
+
+
+def _quantile(mass: float) -> float:
+    """About the place beyond which a standard normal variable is with this probability; 0 where that is large."""
+    log_size = -math.log(mass)
+    return math.sqrt(max(2 * log_size - math.log(max(4 * math.pi * log_size, 1)), 0)) if mass < 1 else 0.0
+
+
+_LEFT: dict[str, Callable[[ScheduledRelease, bool, float, float], _Left]] = {
+    "finite": _finite,
+    "gaussian": _gaussian,
+    "interval": _interval,
+}
