@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from parco.balls import arb, ball, lower, precision, upper
 from parco.errors import InternalError
+from parco.privacy.composition.bare import Bare
 from parco.privacy.composition.contour import Moments
 from parco.privacy.composition.families import Family
 from parco.privacy.composition.finite import FiniteLosses
@@ -28,8 +29,8 @@ from parco.privacy.composition.groups import Groups
 from parco.privacy.composition.outcomes import FINITE, narrow_outcomes
 from parco.privacy.composition.rounding import exp_of, log_interval, log_rest
 from parco.privacy.composition.sampled_interval import Density, SampledInterval, exponential, gaussian, laplace
-from parco.privacy.composition.solve import Order, Solved, solve, solve_delta
-from parco.privacy.facts import Exponential, Gaussian, Laplace
+from parco.privacy.composition.solve import Order, Solved, is_near, solve, solve_delta
+from parco.privacy.facts import Approximate, Exponential, Gaussian, Laplace
 from parco.privacy.schedule import ScheduledRelease
 
 __all__ = ["delta_aside", "epsilon_aside", "is_rare"]
@@ -46,34 +47,41 @@ _LEAST = Fraction(1, 10**290)
 _BITS = 256
 _DIFFERENT_MAX = 64
 _DRAWS_FEW = 10
+# From this D/s on a draw shows. Losses are then moved by less than e^-40 at places that are likely at all.
+_BARE, _APART = 40.0, 40
+_OFF = math.exp(-_APART) * (1 + 1e-9)
 
 
 @dataclass(frozen=True)
 class Aside:
-    """What is left, m from both sides, and at most what was dropped or moved."""
+    """What is left, m from both sides, at most what was dropped or moved, and by how much the loss may be off."""
 
     order: Order
     told: tuple[Fraction, Fraction]
     dropped: Fraction
+    off: float
 
 
 @dataclass(frozen=True)
 class _Left:
-    """Of one release: what is left, and the masses told and dropped, each time it is made."""
+    """Of one release: what is left, the masses told and dropped, and how far a loss is off, each time it is made."""
 
     family: Family
     told: arb
     dropped: arb
+    off: float = 0.0
 
 
 Others = Callable[[Groups], Order]
 
 
 def is_rare(groups: Groups) -> bool:
-    """Whether units are drawn so seldom for Gaussian noise that outliers decide: heavy tails, which no line at any c
-    shows well."""
+    """Whether outliers are likely to decide: units drawn seldom for Gaussian noise, whose tails are then heavier than any
+    line at any c shows well; hardly any noise; or what a sampled approximate mechanism tells once in a long time."""
     found = groups.kinds.get((Gaussian, True))
-    return found is not None and len(found.releases) <= _DIFFERENT_MAX and float(found.times @ found.rates) < _DRAWS_FEW
+    if found is not None and len(found.releases) <= _DIFFERENT_MAX:
+        return bool(float(found.times @ found.rates) < _DRAWS_FEW or found.sizes.max() >= _BARE)
+    return (Approximate, True) in groups.kinds
 
 
 def epsilon_aside(
@@ -93,7 +101,10 @@ def epsilon_aside(
         except InternalError:
             continue
         if found.upper <= threshold - _MARGIN:
-            return replace(found, profile=None)
+            low, high = max(found.lower - 1.01 * aside.off, 0.0), found.upper + 1.01 * aside.off
+            found = Solved(low, high if aside.off else found.upper)
+            if found.upper <= ceiling or is_near(found, tolerance):
+                return found
     raise InternalError("the composition could not be computed to the tolerance asked for, with outliers set aside")
 
 
@@ -103,12 +114,21 @@ def delta_aside(
     """As `solve_delta`, outliers set aside: proven ends of delta itself."""
     for budget in _BUDGETS:
         aside = set_aside(groups, removal=removal, threshold=epsilons[1] + _MARGIN, budget=budget, others=others)
-        below, above = solve_delta(aside.order, epsilons, tolerance / 2)
+        below = solve_delta(aside.order, _moved(epsilons, aside.off), tolerance / 2)[0]
+        above = solve_delta(aside.order, _moved(epsilons, -aside.off), tolerance / 2)[1]
         low = aside.told[0] * _KNOWN + exp_of(below, up=False) - aside.dropped
         high = aside.told[1] + exp_of(above, up=True) + aside.dropped
         if high - low <= Fraction(tolerance) * high:
             return max(low, Fraction(0)), min(high, Fraction(1))
     raise InternalError("the composition could not be computed to the tolerance asked for, with outliers set aside")
+
+
+def _moved(epsilons: tuple[float, float], off: float) -> tuple[float, float]:
+    """Doubles at most and at least the same moved, and not below 0."""
+    if off == 0:
+        return epsilons
+    low, high = (epsilon + off for epsilon in epsilons)
+    return max(low - 4 * math.ulp(low), 0.0), max(high + 4 * math.ulp(high), 0.0)
 
 
 def set_aside(
@@ -124,15 +144,16 @@ def set_aside(
         raise InternalError("no outliers can be set aside in this composition")
     families = list(others(Groups(rest)).moments.families) if rest else []
     with precision(_BITS):
-        log_kept, dropped = arb(0), arb(0)
+        log_kept, dropped, off = arb(0), arb(0), 0.0
         for release in touched:
             share = float(budget / (len(touched) * release.times))
             left = _LEFT[_kind(release)](release, removal, threshold, share)  # type: ignore[index]
             families.append(left.family)
             log_kept += (-left.told).log1p() * release.times
             dropped += left.dropped * release.times
+            off += left.off * release.times * (1 + 1e-9)
         told = -log_kept.expm1()
-        return Aside(Order(Moments(families)), (max(lower(told), Fraction(0)), upper(told)), upper(dropped))
+        return Aside(Order(Moments(families)), (max(lower(told), Fraction(0)), upper(told)), upper(dropped), off)
 
 
 def _kind(release: ScheduledRelease) -> str | None:
@@ -164,6 +185,8 @@ def _finite(release: ScheduledRelease, removal: bool, threshold: float, share: f
 def _gaussian(release: ScheduledRelease, removal: bool, threshold: float, share: float) -> _Left:
     """The loss l under Q is N(-mu^2/2, mu^2), under P N(mu^2/2, mu^2): what is beyond both ends is dropped or told."""
     mu, rate = release.facts.size, float(release.rate)
+    if mu >= _BARE:
+        return _bare(release, removal)
     left = _quantile(share / 2)
     right = max(_quantile(share / 4) - mu, _quantile(share / (4 * rate)) if removal else -math.inf)
     density = gaussian(mu, left, max(right, 1 - left - mu))
@@ -181,6 +204,24 @@ def _gaussian(release: ScheduledRelease, removal: bool, threshold: float, share:
 
     below, above = beyond(density.low, -1), beyond(density.high, 1)
     return _left(release, removal, density, told=above if is_told else arb(0), dropped=below + (0 if is_told else above))
+
+
+def _bare(release: ScheduledRelease, removal: bool) -> _Left:
+    """Within 40 of where l = log((1-q)/q) a loss is neither of two; elsewhere it is one of them but for e^-40."""
+    q, mu_squared = ball(release.rate), ball(release.facts.mu_squared)  # type: ignore[attr-defined]
+    size, even = mu_squared.sqrt(), ((1 - q) / q).log()
+    unlike = (((even - _APART) / size + size / 2) / arb(2).sqrt()).erfc() / 2
+    if not removal:
+        loss = np.array([[-log_rest(release.rate)]])
+        times = np.array([float(release.times)])
+        return _Left(FiniteLosses(loss, np.zeros((1, 1)), times), arb(0), unlike, _OFF)
+    like = ((size / 2 - (even + _APART) / size) / arb(2).sqrt()).erfc() / 2
+    variance = float(release.facts.mu_squared)  # type: ignore[attr-defined]
+    rate = math.log(release.rate.numerator) - math.log(release.rate.denominator)
+    if float(release.rate) > 0.5:
+        rate = math.log1p(-float(1 - release.rate))
+    family = Bare(rate, log_rest(release.rate), variance, float(release.times))
+    return _Left(family, arb(0), (1 - q) * unlike + q * like, _OFF)
 
 
 def _interval(release: ScheduledRelease, removal: bool, threshold: float, share: float) -> _Left:

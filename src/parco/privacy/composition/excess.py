@@ -11,13 +11,15 @@ import math
 
 import numpy as np
 
-from parco.privacy.composition.families import Complexes, Floats, Line
+from parco.privacy.composition.families import Complexes, Floats, Line, log_error
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
-__all__ = ["complex_expm1", "complex_log1p", "excess", "log_rise"]
+__all__ = ["complex_expm1", "complex_log1p", "excess", "log_one_and", "log_rise"]
 
 # Up to this size of w e^d the logarithm is taken of 1 + x, beyond it that of a sum.
 _LOG_SMALL = math.log(0.5)
+# Where a ratio is nearer to 1, its logarithm is known relative to itself.
+_EXCESS = 0.25
 # So many points at a time.
 _POINTS = 1 << 12
 
@@ -59,6 +61,15 @@ def log_rise(log_share: float, log_rest: float, rises: Complexes) -> tuple[Compl
         np.abs(large) + 8 * ELEMENTARY
     )
     return np.where(far, large, small), np.where(far, large_blur, blur)
+
+
+def log_one_and(moved: Complexes, error: Floats) -> tuple[Complexes, Floats]:
+    """log(1 + x) for x off by at most `error`, and bounds on its errors: relative to itself where x is small."""
+    logs, bounds = log_error(1 + moved, error + UNIT * (1 + np.abs(moved)))
+    near = np.abs(moved) + error < _EXCESS
+    fine = complex_log1p(np.where(near, moved, 0))
+    close = error / (1 - _EXCESS) + 8 * ELEMENTARY * UNIT * np.abs(fine)
+    return np.where(near, fine, logs), np.where(near, close, bounds)
 
 
 def excess(

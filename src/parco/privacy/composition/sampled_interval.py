@@ -24,8 +24,8 @@ import numpy as np
 
 from parco.balls import arb, precision
 from parco.errors import InternalError
-from parco.privacy.composition.excess import complex_log1p, excess, log_rise
-from parco.privacy.composition.families import Complexes, Floats, Line, log_error
+from parco.privacy.composition.excess import excess, log_one_and, log_rise
+from parco.privacy.composition.families import Complexes, Floats, Line
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
 __all__ = ["Density", "SampledInterval", "exponential", "gaussian", "laplace"]
@@ -41,8 +41,6 @@ _OFF_MAX = 0.25
 _NEAR, _LOSS_MAX = 0.5, 700.0
 
 
-# Where a ratio is nearer to 1, its logarithm is known relative to itself.
-_EXCESS = 0.25
 # Up to this exponent sums of e^x - 1 stay far within doubles, and above it nothing is near 1.
 _EXPONENT_MOST = 300.0
 _LEAST = 1e-300
@@ -51,8 +49,7 @@ _LEAST = 1e-300
 @dataclass(frozen=True)
 class Density:
     """The law of l under Q: on (-a, b), `low` -a and `high` b, the density e^(log_scale - l/2 - l^2/(2 variance)), and
-    `ends`: the
-    logarithms of the masses at both ends, or at the lower, or none.
+    `ends`: the logarithms of the masses at both ends, or at the lower, or none.
 
     Numbers are off by some units, the ends by none: where nothing else says so they are where the interval is cut.
     """
@@ -214,7 +211,7 @@ class SampledInterval:
         centre = float(terms.sum().real)
         moved = values / centre
         error = 2 * ((bounds + 2 * off) + np.abs(moved) * (UNIT * rough + off)) / centre
-        logs, errors = _log_one_and(moved, error)
+        logs, errors = log_one_and(moved, error)
         heights = line.heights
         turned = 1j * heights * self._least
         return self.times * (logs + turned), self.times * (errors + 256 * UNIT * np.abs(turned))
@@ -352,15 +349,6 @@ class SampledInterval:
         if abs(moved) < _NEAR:
             return math.log1p(moved)
         return float(np.logaddexp(self.log_rest, math.log(self.rate) + loss))
-
-
-def _log_one_and(moved: Complexes, error: Floats) -> tuple[Complexes, Floats]:
-    """log(1 + x) for x off by at most `error`, and bounds on its errors: relative to itself where x is small."""
-    logs, bounds = log_error(1 + moved, error + UNIT * (1 + np.abs(moved)))
-    near = np.abs(moved) + error < _EXCESS
-    fine = complex_log1p(np.where(near, moved, 0))
-    close = error / (1 - _EXCESS) + 8 * ELEMENTARY * UNIT * np.abs(fine)
-    return np.where(near, fine, logs), np.where(near, close, bounds)
 
 
 @cache

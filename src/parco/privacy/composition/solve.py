@@ -24,7 +24,7 @@ _SEARCH = 100
 # The line stands at this share of the best order less one: never above it.
 _POSITION = 0.8
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_LOG_C_MIN, _LOG_C_MAX, _STRIDE = math.log(1e-9), math.log(1e9), 1.5
+_LOG_C_MIN, _LOG_C_MAX, _STRIDE = math.log(1e-9), math.log(1e15), 1.5
 _NODES_PLAIN, _NODES_MAX = 1 << 14, 1 << 22
 # Of smoothing: its lower bound is loose where the noise is not small beside a loss of 1.
 _VARIANCE_MOST = 4.0
