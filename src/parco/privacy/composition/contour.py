@@ -27,16 +27,16 @@ __all__ = [
     "Moments",
     "Profile",
     "aliases_of",
+    "centre",
     "kappa_log",
     "less",
     "log_chernoff",
-    "mean_loss",
     "period",
     "profile",
     "rounding",
 ]
 
-_GROWTH, _LOG_LEAST = 1.15, -700.0
+_GROWTH, _LOG_LEAST, _NUDGE = 1.15, -700.0, 1e-3
 # Multiples of c at which aliases are bounded.
 _HIGHER = (1.25, 1.6, 2.5, 5.0)
 # Envelopes of families with more different releases than this cost more than some hundred nodes.
@@ -178,7 +178,7 @@ class Profile:
             values=values,
             errors=self.errors * np.abs(factors) * (1 + grown) + np.abs(values) * grown,
             aliases=tuple(aliases),
-            centre=self.centre + mean_loss(ratios, self.line),
+            centre=self.centre + (float(ratios[1].imag) / self.line.step if self.line.count > 1 else 0.0),
         )
 
     def is_blurred(self, epsilon: float) -> bool:
@@ -289,13 +289,16 @@ def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int) -> Profile 
         errors=errors,
         cut_off=cut_off,
         aliases=aliases,
-        centre=mean_loss(ratios, line) - 1 / c - 1 / (c + 1),
+        centre=centre(moments, c),
     )
 
 
-def mean_loss(ratios: Complexes, line: Line) -> float:
-    """About the derivative of log M at c: the phase of M turns by it along the line, at first."""
-    return float(ratios[1].imag) / line.step if line.count > 1 else 0.0
+def centre(moments: Moments, c: float) -> float:
+    """About the epsilon at which e^(-c eps) M(c)/(c (c+1)) is the nearest to what it bounds: the derivative of its
+    logarithm by c is 0."""
+    sketch, further = moments.sketch(), c * (1 + _NUDGE)
+    mean = (sketch.log_moment(further)[0] - sketch.log_moment(c)[0]) / (further - c)
+    return mean - 1 / c - 1 / (c + 1)
 
 
 def aliases_of(moments: Moments, c: float, epsilon: float, log_share: float) -> tuple[tuple[float, float], ...]:

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from parco.privacy.composition.contour import Aim, Moments, Profile, aliases_of, mean_loss, period, rounding
+from parco.privacy.composition.contour import Aim, Moments, Profile, aliases_of, centre, period, rounding
 from parco.privacy.composition.families import Complexes, Floats, Line
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
@@ -110,6 +110,6 @@ def lattice_profile(
         errors=errors,
         cut_off=0.0,
         aliases=aliases,
-        centre=mean_loss(ratios, line) - 1 / c - 1 / (c + 1),
+        centre=centre(moments, c),
         lattice=lattice,
     )

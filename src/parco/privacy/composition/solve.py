@@ -144,14 +144,19 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
             found = enclose(made, log_deltas, top=top, start=bound)
             if is_near(found, tolerance):
                 return Solved(found.lower, found.upper, rough)
-        aim = _nearer(aim, made, found, tolerance, Aim(log_deltas[0], 0.9 * min(found.lower, bound), _SHARE_MOST))
+        aim = _nearer(aim, made, found, tolerance, Aim(log_deltas[0], _below(aim, found, bound), _SHARE_MOST))
     raise InternalError("the composition could not be computed to the tolerance asked for")
+
+
+def _below(aim: Aim, found: Solved, bound: float) -> float:
+    """An epsilon below the root, as far as is known."""
+    return 0.9 * (min(found.lower, bound) if found.lower > 0 else aim.epsilon)
 
 
 def _nearer(aim: Aim, made: AnyProfile, found: Solved, tolerance: float, following: Aim) -> Aim:
     """What to aim at next: a smaller share, or the same where the slope had not been known."""
     slope = -made.log_delta(found.upper)[1]
-    share = min(tolerance * found.upper * slope / 8, _SHARE_MOST)
+    share = min(0.4 * tolerance * found.upper * slope, _SHARE_MOST)
     known = slope <= 2 * max(aim.slope, made.line.c)
     return replace(following, share=max(min(share, aim.share / 8) if known else share, 1e-15), slope=slope)
 
