@@ -32,7 +32,7 @@ _WIDENINGS = 50
 _ATTEMPTS = 5
 _SEPARATION = 30.0
 _SMALL, _COARSE = 1e-3, 0.5
-_SHARE_MOST = 1e-3
+_SHARE_MOST = 0.05
 
 
 AnyProfile = Profile | PreciseProfile
