@@ -304,9 +304,19 @@ def centre(moments: Moments, c: float) -> float:
 def aliases_of(moments: Moments, c: float, epsilon: float, log_share: float) -> tuple[tuple[float, float], ...]:
     """(c', log kappa(c') M(c')) from above, for the c' > c that needs the shortest period."""
     sketch = moments.sketch()
-    guesses = [(factor * c, log_chernoff(sketch, factor * c)) for factor in _HIGHER]
+    guesses = [guess for factor in _HIGHER for guess in _guess(sketch, factor * c)]
+    if not guesses:
+        raise InternalError("no moment beyond the line could be computed")
     best = min(guesses, key=lambda guess: period(c, epsilon, [guess], log_share))[0]
     return ((best, log_chernoff(moments, best)),)
+
+
+def _guess(moments: Moments, c: float) -> list[tuple[float, float]]:
+    """The bound at c, or nothing where it cannot be computed."""
+    try:
+        return [(c, log_chernoff(moments, c))]
+    except InternalError:
+        return []
 
 
 def log_chernoff(moments: Moments, c: float) -> float:

@@ -44,6 +44,7 @@ _NEAR, _LOSS_MAX = 0.5, 700.0
 # Up to this exponent sums of e^x - 1 stay far within doubles, and above it nothing is near 1.
 _EXPONENT_MOST = 300.0
 _LEAST = 1e-300
+_HALF = 0.5
 
 
 @dataclass(frozen=True)
@@ -171,25 +172,20 @@ class SampledInterval:
     def log_moment(self, c: float) -> tuple[float, float]:
         """The sum of log M(c), and a bound on its error.
 
-        M(c) = e^(cb) (1 - told + sum of masses times (e^(c rise) - 1)), where that does not overflow.
+        M(c) = e^(cb) (1 - told + sum of masses times (e^(c rise) - 1)), where that neither overflows nor cancels.
         """
         rule = self._rule(c, 0.0)
         shift = c * self._least
-        moved = c * rule.rises.real
-        if float(np.abs(moved).max()) < _EXPONENT_MOST:
-            masses = np.exp(rule.plain.real)
-            risen = masses * np.expm1(moved)
-            total = float(risen.sum()) - self.told
-            units = 64 * ELEMENTARY * self.told + float((np.abs(risen) * (rule.roughness + 2 * len(masses))).sum())
-            units += float((masses * np.exp(moved) * c * (rule.blur + 4 * np.abs(rule.rises))).sum())
-            value, size = math.log1p(total), 1 + total
-            rounding = units / size + 2 * ELEMENTARY * abs(value)
+        total, units = self._excess_of(rule, c)
+        if total > -_HALF:
+            value = math.log1p(total)
+            rounding = units / (1 + total) + 2 * ELEMENTARY * abs(value)
         else:
             top = float(rule.logs.real.max())
             terms = np.exp(rule.logs.real - top)
-            total = float(terms.sum())
-            value = top + math.log(total)
-            rounding = float((terms * rule.roughness).sum()) / total + 64 + 4 * abs(value)
+            summed = float(terms.sum())
+            value = top + math.log(summed)
+            rounding = float((terms * rule.roughness).sum()) / summed + 64 + 4 * abs(value)
         off = math.exp(min(rule.log_error - value, 0.0)) + self.aside * math.exp(-value)
         if off > _OFF_MAX:
             raise InternalError("a sampled mechanism's moment could not be computed in doubles")
@@ -233,6 +229,17 @@ class SampledInterval:
             return self.times * min(size - centre + 1e-12 + 16 * UNIT * abs(centre), 0.0)
 
         return bound
+
+    def _excess_of(self, rule: _Rule, c: float) -> tuple[float, float]:
+        """M(c) e^(-cb) - 1, and by how many units it may be off; -1 where that is not known."""
+        moved = c * rule.rises.real
+        if float(np.abs(moved).max()) > _EXPONENT_MOST:
+            return -1.0, 0.0
+        masses = np.exp(rule.plain.real)
+        risen = masses * np.expm1(moved)
+        units = 64 * ELEMENTARY * self.told + float((np.abs(risen) * (rule.roughness + 2 * len(masses))).sum())
+        units += float((masses * np.exp(moved) * c * (rule.blur + 4 * np.abs(rule.rises))).sum())
+        return float(risen.sum()) - self.told, units
 
     def _rule(self, c: float, share: float) -> _Rule:
         """The rule whose path goes up by this share of what it may: 0 for real z, where the straight path will do."""
