@@ -16,14 +16,16 @@ from parco.errors import InternalError, VerificationError
 __all__ = ["decode", "digest", "encode", "salted_digest"]
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
 def encode(value: object) -> bytes:
     """For every tree of dict, list, tuple, str, int, bool and None, returns its only encoding, or raises InternalError.
 
     Text is brought to Unicode form NFC; keys are sorted by code point. Floats are refused: their text depends on who
     prints them.
     """
-    text = json.dumps(_normal(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode()
+    return _ENCODER.encode(_normal(value)).encode()
 
 
 def decode(data: bytes) -> Any:  # noqa: ANN401 - a JSON tree
@@ -54,10 +56,11 @@ def salted_digest(salt: bytes, text: str) -> str:
 
 
 def _normal(value: object) -> object:
-    if value is None or isinstance(value, bool | int):
-        return value
     if isinstance(value, str):
-        return unicodedata.normalize("NFC", value)
+        # ASCII text is in form NFC.
+        return value if value.isascii() else unicodedata.normalize("NFC", value)
+    if value is None or isinstance(value, int):
+        return value
     if isinstance(value, list | tuple):
         return [_normal(item) for item in value]
     if isinstance(value, dict):
@@ -71,4 +74,4 @@ def _normal(value: object) -> object:
 def _key(key: object) -> str:
     if not isinstance(key, str):
         raise InternalError("keys of a canonical record are text")
-    return unicodedata.normalize("NFC", key)
+    return key if key.isascii() else unicodedata.normalize("NFC", key)

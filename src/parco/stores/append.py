@@ -9,14 +9,15 @@ from sqlalchemy import Connection, bindparam, func, insert, select
 
 from parco.ledger.entries import Entry, encode
 from parco.stores import tables
+from parco.stores.statements import Prepared
 
 __all__ = ["append", "append_all", "appended", "forget_appended", "last_entry", "stands", "together"]
 
 _APPENDED = "parco: entries appended in this transaction"
 
-_LAST = select(func.max(tables.entries.c.seq))
+_LAST = Prepared(select(func.max(tables.entries.c.seq)))
 _BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
-_INSERT = insert(tables.entries)
+_INSERT = Prepared(insert(tables.entries))
 
 
 def together(connection: Connection) -> AbstractContextManager[object]:
@@ -35,14 +36,15 @@ def append_all(connection: Connection, makes: Sequence[Callable[[int], Entry]], 
     """Stores the entries that follow entry `last`, and returns their sequences."""
     sequences = range(last + 1, last + 1 + len(makes))
     rows = [{"seq": seq, "body": encode(make(seq))} for seq, make in zip(sequences, makes, strict=True)]
-    connection.execute(_INSERT, rows)
+    _INSERT.run_all(connection, rows)
     connection.info.setdefault(_APPENDED, []).extend((row["seq"], row["body"]) for row in rows)
     return list(sequences)
 
 
 def last_entry(connection: Connection) -> int:
     """The sequence of the last entry, 0 where there is none."""
-    return connection.scalar(_LAST) or 0
+    ((found,),) = _LAST.rows(connection)
+    return found or 0
 
 
 def forget_appended(connection: Connection) -> None:

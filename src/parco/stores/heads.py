@@ -1,16 +1,18 @@
 """Heads kept as the ledger grows: each commit checks the last head, adds its nodes to the tree, and signs the next.
 
 All of it is inside the transaction that appends, which holds the write lock from its beginning: so a release stays two
-durable commits, and appending takes O(log n). What is signed is read back and hashed again before.
+durable commits, and appending takes O(log n). What is signed is read back and hashed again before. Each commit runs
+two statements before what it does, three readings behind it, and writes nodes and head: a server is asked three times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, bindparam, insert, select
+from sqlalchemy import Connection, Row, bindparam, func, insert, literal_column, select
 
 from parco.errors import VerificationError
 from parco.ledger import merkle
@@ -19,7 +21,8 @@ from parco.ledger.heads import Head, accounts_digest
 from parco.ledger.merkle import Node
 from parco.ledger.proofs import Consistency, Inclusion
 from parco.stores import keys, tables
-from parco.stores.append import appended
+from parco.stores.append import appended, together
+from parco.stores.statements import Prepared
 
 __all__ = [
     "Standing",
@@ -38,32 +41,65 @@ __all__ = [
 T = TypeVar("T")
 
 _HASH_BYTES = 32
+_FIELDS = tuple(Head.__dataclass_fields__)
 _ENTRIES, _TREE, _HEADS = tables.entries.c, tables.tree.c, tables.heads.c
 
-# Every commit runs these: built once, they cost half.
 _LAST = select(tables.heads).order_by(_HEADS.size.desc()).limit(1)
 _NODES = select(tables.tree).where(_TREE.size.in_(bindparam("sizes", expanding=True)))
-_ROWS_AFTER = (
-    select(_ENTRIES.seq, _ENTRIES.body, _TREE.nodes)
-    .select_from(tables.entries.outerjoin(tables.tree, _TREE.size == _ENTRIES.seq))
-    .where(_ENTRIES.seq > bindparam("after"))
-    .order_by(_ENTRIES.seq)
+_BALANCES = Prepared(
+    select(*(tables.accounts.c[name] for name in Balance.__dataclass_fields__)).order_by(tables.accounts.c.account)
 )
-_BALANCES = select(*(tables.accounts.c[name] for name in Balance.__dataclass_fields__)).order_by(
-    tables.accounts.c.account
+_ADD_NODES, _ADD_HEAD = Prepared(insert(tables.tree)), Prepared(insert(tables.heads))
+
+
+def _standing() -> Prepared:
+    """All that a commit checks before it adds anything, but the accounts: a row for each node of the last root.
+
+    The root over n entries is made of the nodes that entry n completes, and n without its lowest one in binary, and so
+    on down to nothing. The last head, its entry, its key and a head that halts the ledger stand in every row.
+    """
+    peaks = select(func.max(_HEADS.size).label("size")).cte("peaks", recursive=True)
+    lower = peaks.c.size.op("&")(peaks.c.size - literal_column("1"))
+    peaks = peaks.union_all(select(lower).where(lower > literal_column("0")))
+    private = tables.keys.c.private.is_not(None)
+    halting = select(tables.strays.c.size).where(tables.strays.c.recovered.is_(None)).limit(1)
+    return Prepared(
+        select(
+            peaks.c.size,
+            _TREE.nodes,
+            *(_HEADS[name] for name in _FIELDS),
+            _ENTRIES.body,
+            select(func.max(_ENTRIES.seq)).scalar_subquery(),
+            select(func.count()).select_from(tables.keys).where(private).scalar_subquery(),
+            tables.keys.c.key,
+            tables.keys.c.private,
+            halting.scalar_subquery(),
+        )
+        .select_from(peaks)
+        .join(tables.heads, _HEADS.size == select(func.max(_HEADS.size)).scalar_subquery())
+        .outerjoin(tables.tree, _TREE.size == peaks.c.size)
+        .outerjoin(tables.entries, _ENTRIES.seq == _HEADS.size)
+        .outerjoin(tables.keys, private)
+    )
+
+
+_STANDING = _standing()
+_ADDED = Prepared(
+    select(_ENTRIES.seq, _ENTRIES.body).where(_ENTRIES.seq > bindparam("after")).order_by(_ENTRIES.seq)
 )
-_ADD_NODES, _ADD_HEAD = insert(tables.tree), insert(tables.heads)
 
 
 @dataclass(frozen=True)
 class Standing:
     """The ledger as a commit finds it: its last head, None on a new one, and the nodes that its root is made of.
 
-    `nodes` gives rows of the tree by size.
+    `nodes` gives rows of the tree by size; `halting` is the size of a head that it signed, does not extend and has not
+    answered for, None if there is none.
     """
 
     head: Head | None = None
     nodes: Mapping[int, bytes] = field(default_factory=dict)
+    halting: int | None = None
 
 
 def check(connection: Connection) -> Standing:
@@ -72,24 +108,28 @@ def check(connection: Connection) -> Standing:
     Looks at what a broken disk, a lost journal or another program would have changed: the number of entries, the last
     of them, the root, the accounts, the head itself. `verify` looks at all the rest.
     """
-    head = last(connection)
-    size = 0 if head is None else head.size
-    rows = connection.execute(_ROWS_AFTER, {"after": max(0, size - 1)}).all()
-    _require([row.seq for row in rows] == [size] * (size > 0), f"its last entry is not that of its last head, {size}")
-    if head is None:
+    with together(connection):
+        standing, balances = _STANDING.run(connection), _BALANCES.run(connection)
+    rows, accounts = standing.fetchall(), balances.fetchall()
+    if not rows:
+        _require(not _ADDED.rows(connection, {"after": 0}), "its last entry is not that of its last head, 0")
         return Standing()
-    nodes, root = _walk(connection, lambda node: merkle.root(size, node))
-    leaf = merkle.leaf(rows[0].body)
-    _require((rows[0].nodes or b"")[:_HASH_BYTES] == leaf, f"entry {size} differs from the one that was signed")
+    *facts, body, last_entry, private, public, seed, halting = rows[0][2:]
+    head = Head(**dict(zip(_FIELDS, facts, strict=True)))
+    size, nodes = head.size, {row[0]: bytes(row[1]) for row in rows if row[1] is not None}
+    _require(last_entry == size and body is not None, f"its last entry is not that of its last head, {size}")
+    root = merkle.root(size, _reader(nodes))
+    same = nodes.get(size, b"")[:_HASH_BYTES] == merkle.leaf(body)
+    _require(same, f"entry {size} differs from the one that was signed")
     _require(root.hex() == head.root, "its tree has another root than its last head")
-    _require(_accounts(connection) == head.accounts, "its accounts differ from those at its last head")
-    key = keys.current(connection)
+    _require(_digest(tuple(accounts)) == head.accounts, "its accounts differ from those at its last head")
+    key = keys.of([(public, seed)] * max(1, private))
     # Signing again is as good as verifying, since there is one signature, and takes a third of the time.
     _require(
         key is not None and key.public == head.key and key.sign(head.statement).hex() == head.signature,
         "its last head is not signed by its key",
     )
-    return Standing(head, nodes)
+    return Standing(head, nodes, halting)
 
 
 def seal(
@@ -103,22 +143,27 @@ def seal(
     if not written:
         return None
     old = 0 if before.head is None else before.head.size
-    stored = [(row.seq, bytes(row.body)) for row in connection.execute(_ROWS_AFTER, {"after": old})]
+    with together(connection):
+        added, all_keys, balances = (
+            _ADDED.run(connection, {"after": old}), keys.KEYS.run(connection), _BALANCES.run(connection)
+        )
+    stored = [(seq, bytes(body)) for seq, body in added.fetchall()]
     _require(stored == written, f"what follows entry {old} was not stored as it was written")
     nodes = dict(before.nodes)
     for seq, body in written:
         nodes[seq] = b"".join(merkle.completed(seq, merkle.leaf(body), _reader(nodes)))
-    connection.execute(_ADD_NODES, [{"size": seq, "nodes": nodes[seq]} for seq, _ in written])
-    key, size = keys.current(connection) or keys.make(connection), written[-1][0]
+    key, size = keys.of(all_keys.fetchall()) or keys.make(connection), written[-1][0]
     head = Head(
         size=size,
         root=merkle.root(size, _reader(nodes)).hex(),
-        accounts=_accounts(connection),
+        accounts=_digest(tuple(balances.fetchall())),
         previous=None if before.head is None else before.head.digest,
         key=key.public,
     )
     head = head.signed(key.sign(head.statement))
-    connection.execute(_ADD_HEAD, vars(head))
+    with together(connection):
+        _ADD_NODES.run_all(connection, [{"size": seq, "nodes": nodes[seq]} for seq, _ in written])
+        _ADD_HEAD.run(connection, vars(head))
     return head
 
 
@@ -214,8 +259,10 @@ def _reader(nodes: Mapping[int, bytes]) -> Node:
     return read
 
 
-def _accounts(connection: Connection) -> str:
-    return accounts_digest(Balance(*row) for row in connection.execute(_BALANCES))
+# The accounts that one commit leaves are those that the next finds.
+@lru_cache(maxsize=8)
+def _digest(rows: tuple[tuple[int, ...], ...]) -> str:
+    return accounts_digest(Balance(*row) for row in rows)
 
 
 def _one(row: Row[Any] | None) -> Head | None:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, func, insert, or_, select, update
@@ -36,6 +36,7 @@ from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
 from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled, Started, Stored
 from parco.stores.signing import check_secret
+from parco.stores.statements import Prepared
 
 __all__ = ["Look", "decide", "end", "ended", "forfeit", "look", "settle", "start", "void"]
 
@@ -59,36 +60,47 @@ _LEASES = select(tables.leases).join(tables.requests).where(_REQUESTS.state == "
 _BY_KEY = select(tables.requests).where(_REQUESTS.key == bindparam("key_digest"))
 _LAST = select(func.max(tables.entries.c.seq)).scalar_subquery()
 # All requests of a ledger are of one kind, so that any of them tells it.
-_KIND_AND_LAST = select(select(_REQUESTS.private).limit(1).scalar_subquery().label("kind"), _LAST.label("last"))
-_CHARGED = (
-    select(
-        _ACCOUNTS.account,
-        _ACCOUNTS.dataset,
-        _ACCOUNTS.opened,
-        tables.secrets.c.secret,
-        select(tables.contracts.c.dataset)
-        .where(tables.contracts.c.contract == bindparam("contract"))
-        .scalar_subquery()
-        .label("signed"),
-        select(tables.entries.c.body)
-        .where(tables.entries.c.seq == _ACCOUNTS.opened, _ACCOUNTS.account == bindparam("first"))
-        .scalar_subquery()
-        .label("signing"),
+_KIND_AND_LAST = Prepared(select(select(_REQUESTS.private).limit(1).scalar_subquery(), _LAST))
+
+
+@lru_cache(maxsize=64)
+def _charged(count: int) -> Prepared:
+    """So many accounts, the contract's data set, and, beside the first account, the entry that opened it."""
+    numbers = [bindparam(f"at_{place}") for place in range(count)]
+    signed = select(tables.contracts.c.dataset).where(tables.contracts.c.contract == bindparam("contract"))
+    opening = select(tables.entries.c.body).where(
+        tables.entries.c.seq == _ACCOUNTS.opened, _ACCOUNTS.account == bindparam("first", type_=tables.Integer)
     )
-    .join_from(tables.accounts, tables.secrets, isouter=True)
-    .where(_ACCOUNTS.account.in_(bindparam("charged", expanding=True)))
-    .order_by(_ACCOUNTS.account)
-)
+    return Prepared(
+        select(
+            _ACCOUNTS.account,
+            _ACCOUNTS.dataset,
+            _ACCOUNTS.opened,
+            tables.secrets.c.secret,
+            signed.scalar_subquery(),
+            opening.scalar_subquery(),
+        )
+        .join_from(tables.accounts, tables.secrets, isouter=True)
+        .where(_ACCOUNTS.account.in_(numbers))
+        .order_by(_ACCOUNTS.account)
+    )
+
+
 _RESERVES = (
     select(_REQUESTS.request, _REQUESTS.state, tables.entries.c.body, _LAST.label("last"))
     .join_from(tables.requests, tables.entries, tables.entries.c.seq == _REQUESTS.request)
     .where(_REQUESTS.request.in_(bindparam("numbers", expanding=True)))
 )
+_RESERVE = Prepared(
+    select(_REQUESTS.state, tables.entries.c.body, _LAST)
+    .join_from(tables.requests, tables.entries, tables.entries.c.seq == _REQUESTS.request)
+    .where(_REQUESTS.request == bindparam("number"))
+)
 
 # The one statement that spends: the room is checked by the same UPDATE that takes it. Under the cap alone, without the
 # excess, so that an overdrawn account takes no new spending. Written as differences, since a sum of three 64-bit
 # integers could overflow.
-_SET_ASIDE = (
+_SET_ASIDE = Prepared(
     update(tables.accounts)
     .where(
         _ACCOUNTS.account == bindparam("number"),
@@ -112,8 +124,8 @@ _LIFT = (
         delta_spent=_ACCOUNTS.delta_spent + bindparam("delta_spent_now", type_=tables.Integer),
     )
 )
-_LIFT_ONE = _LIFT.returning(*(_ACCOUNTS[name] for name in Balance.__dataclass_fields__))
-_MOVE = (
+_LIFT_ONE = Prepared(_LIFT.returning(*(_ACCOUNTS[name] for name in Balance.__dataclass_fields__)))
+_MOVE = Prepared(
     update(tables.requests)
     .where(_REQUESTS.request == bindparam("number"), _REQUESTS.state == bindparam("before"))
     .values(state=bindparam("after"), settled=bindparam("position"))
@@ -123,26 +135,42 @@ _END = (
     .where(_REQUESTS.request.in_(bindparam("numbers", expanding=True)), _REQUESTS.state == bindparam("before"))
     .values(state=bindparam("after"))
 )
-_NEW_REQUEST, _NEW_OWNER = insert(tables.requests), insert(tables.owners)
-_NEW_LEASE, _NEW_ANSWER = insert(tables.leases), insert(tables.answers)
+_NEW_REQUEST, _NEW_OWNER = Prepared(insert(tables.requests)), Prepared(insert(tables.owners))
+_NEW_LEASE, _NEW_ANSWER = Prepared(insert(tables.leases)), Prepared(insert(tables.answers))
 
 
 @dataclass(frozen=True)
 class Look:
-    """What the ledger knows about a request: digests of its actor, key and question, and the open ones in its way."""
+    """What the ledger knows about a request: digests of its actor, key and question, and the open ones in its way.
+
+    `kind` is whether the ledger's requests are private, None where there are none; `last` is its last entry, and
+    `charged` the rows of the accounts that the request names.
+    """
 
     request: Request
     names: Mapping[str, str]
+    kind: int | None
+    last: int
+    charged: Sequence[tuple[Any, ...]]
     rivals: Sequence[Row[Any]]
 
 
 def look(connection: Connection, request: Request) -> Look:
     """Finds a request's texts, and the open requests with its key or question."""
-    names = texts.find_all(connection, _texts(request))
-    if "key" not in names and "question" not in names:
-        return Look(request, names, ())
-    sought = {"question": names.get("question"), "key_digest": names.get("key")}
-    return Look(request, names, connection.execute(_RIVALS, sought).all())
+    accounts = [charge.account for charge in request.charges]
+    sought = {f"at_{place}": account for place, account in enumerate(accounts)}
+    with together(connection):
+        finding = texts.finding(connection, _texts(request))
+        kind_and_last = _KIND_AND_LAST.run(connection)
+        charged = _charged(len(sought)).run(
+            connection, {**sought, "contract": request.contract, "first": min(accounts, default=0)}
+        )
+    names, ((kind, last),), rows = finding(), kind_and_last.fetchall(), charged.fetchall()
+    rivals: Sequence[Row[Any]] = ()
+    if "key" in names or "question" in names:
+        open_ones = {"question": names.get("question"), "key_digest": names.get("key")}
+        rivals = connection.execute(_RIVALS, open_ones).all()
+    return Look(request, names, kind, last or 0, rows, rivals)
 
 
 def ended(
@@ -191,15 +219,14 @@ def decide(
     With an owner, the charge is followed by its start; with a lease, it waits for it.
     """
     request = found.request
-    kind, last = connection.execute(_KIND_AND_LAST).one()
-    _check_kind(kind, private=request.private)
+    _check_kind(found.kind, private=request.private)
     if "key" in found.names:
         return _same_key(connection, found)
     if not request.fresh and "question" in found.names:
         known = _same_question(connection, found, serves)
         if known is not None:
             return known
-    return _reserve(connection, found, holder, last=last or 0)
+    return _reserve(connection, found, holder)
 
 
 def start(connection: Connection, request: int, *, owner: Owner) -> None:
@@ -207,7 +234,7 @@ def start(connection: Connection, request: int, *, owner: Owner) -> None:
     reserve, last = _held(connection, request, "reserved")
     _move(connection, request, before="reserved", after="started")
     append_all(connection, [lambda seq: Start(seq=seq, actor=reserve.actor, request=request)], last=last)
-    connection.execute(_NEW_OWNER, {"request": request, **vars(owner)})
+    _NEW_OWNER.run(connection, {"request": request, **vars(owner)})
 
 
 def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
@@ -224,9 +251,11 @@ def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
         charges=reserve.charges,
         accounts=balances,
     )
-    (position,) = append_all(connection, [lambda _: entry], last=last)
-    _move(connection, request, before="started", after="settled", position=position)
-    connection.execute(_NEW_ANSWER, {"request": request, "salt": salt, "body": answer})
+    with together(connection):
+        (position,) = append_all(connection, [lambda _: entry], last=last)
+        moved = _moving(connection, request, before="started", after="settled", position=position)
+        _NEW_ANSWER.run(connection, {"request": request, "salt": salt, "body": answer})
+    moved()
     return Stored(
         request=request,
         position=position,
@@ -326,15 +355,15 @@ def _same_question(connection: Connection, found: Look, serves: Callable[[Settle
     return None
 
 
-def _reserve(connection: Connection, found: Look, holder: Owner | Lease, *, last: int) -> Started | Reserved:
-    request, starts = found.request, isinstance(holder, Owner)
-    _check_charged(connection, request)
-    for charge in request.charges:
-        values = {"number": charge.account, "cost": charge.cost, "delta": charge.delta}
-        if connection.execute(_SET_ASIDE, values).rowcount != 1:
-            raise _no_room(connection, charge)
+def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Started | Reserved:
+    request, last, starts = found.request, found.last, isinstance(holder, Owner)
+    _check_charged(connection, found)
     wanted = {"key": secrets.token_hex(_KEY_BYTES), **_texts(request)}
     with together(connection):
+        charged = [
+            _SET_ASIDE.run(connection, {"number": charge.account, "cost": charge.cost, "delta": charge.delta})
+            for charge in request.charges
+        ]
         names: dict[str, Any] = texts.intern_all(connection, wanted, known=found.names)
         body: dict[str, Any] = {name: getattr(request, name) for name in _BODY} | names
         makes: list[Callable[[int], Entry]] = [lambda seq: Reserve(seq=seq, time=request.time, **body)]
@@ -343,8 +372,12 @@ def _reserve(connection: Connection, found: Look, holder: Owner | Lease, *, last
         number = append_all(connection, makes, last=last)[0]
         row = {"request": number, "key": names["key"], "question": names["question"], "settled": None}
         row |= {"state": "started" if starts else "reserved", "private": int(request.private)}
-        connection.execute(_NEW_REQUEST, row)
-        connection.execute(_NEW_OWNER if starts else _NEW_LEASE, {"request": number, **vars(holder)})
+        _NEW_REQUEST.run(connection, row)
+        (_NEW_OWNER if starts else _NEW_LEASE).run(connection, {"request": number, **vars(holder)})
+    for charge, cursor in zip(request.charges, charged, strict=True):
+        # What was written beside a charge that was not made is undone with this transaction.
+        if cursor.rowcount != 1:
+            raise _no_room(connection, charge)
     return Started(number) if starts else Reserved(number)
 
 
@@ -353,19 +386,18 @@ def _texts(request: Request) -> dict[str, str]:
     return {kind: text for kind, text in wanted.items() if text is not None}
 
 
-def _check_charged(connection: Connection, request: Request) -> None:
+def _check_charged(connection: Connection, found: Look) -> None:
     """Whether the contract stands, the charges are its own, and the secrets of their data sets are at hand."""
-    charged = [charge.account for charge in request.charges]
-    sought = {"charged": charged, "contract": request.contract, "first": min(charged, default=0)}
-    rows = connection.execute(_CHARGED, sought).all()
-    signed = rows[0].signed if rows else None
+    rows, contract = found.charged, found.request.contract
+    signed = rows[0][4] if rows else None
     if signed is None:
-        _check_signed(connection, request.contract)
-    if charged != [row.account for row in rows] or all(row.dataset != signed for row in rows):
+        _check_signed(connection, contract)
+    numbers = [charge.account for charge in found.request.charges]
+    if numbers != [account for account, *_ in rows] or all(dataset != signed for _, dataset, *_ in rows):
         raise InternalError("charges must rise by account and include one of the contract's own")
     # Accounts that were opened together share their data set's secret: as a rule, one entry bound all of them.
-    bodies = {row.opened: row.signing for row in rows if row.signing is not None}
-    for opened, secret in {(row.opened, row.secret): None for row in rows}:
+    bodies = {opened: body for _, _, opened, *_, body in rows if body is not None}
+    for opened, secret in {(opened, secret): None for _, _, opened, secret, *_ in rows}:
         if opened in bodies:
             check_secret(reading.decoded(bodies[opened], opened, Open), secret)
         else:
@@ -396,11 +428,6 @@ def _no_room(connection: Connection, charge: Charge) -> BudgetError:
     return BudgetError(f"{text}; nothing was charged", **facts)
 
 
-def _held(connection: Connection, request: int, state: str) -> tuple[Reserve, int]:
-    reserves, last = _held_all(connection, {request: state})
-    return reserves[request], last
-
-
 def _held_all(connection: Connection, states: Mapping[int, str]) -> tuple[dict[int, Reserve], int]:
     """What each request had reserved that is in the state given, and the ledger's last entry; the error that says it,
     if a request is in another state.
@@ -414,6 +441,14 @@ def _held_all(connection: Connection, states: Mapping[int, str]) -> tuple[dict[i
     return {request: reading.decoded(row.body, request, Reserve) for request, row in rows.items()}, last
 
 
+def _held(connection: Connection, request: int, state: str) -> tuple[Reserve, int]:
+    """The same of one request."""
+    ((found, body, last),) = _RESERVE.rows(connection, {"number": request}) or ((None, None, 0),)
+    if found != state:
+        raise _not_in(state, request, found)
+    return reading.decoded(body, request, Reserve), last
+
+
 def _not_in(state: str, request: int, found: str | None) -> ForfeitedError | RequestError | InternalError:
     if found == "forfeited":
         return ForfeitedError(FORFEITED, request=request)
@@ -424,11 +459,24 @@ def _not_in(state: str, request: int, found: str | None) -> ForfeitedError | Req
     return InternalError(f"request {request} is {found or 'unknown'}, not {state}")
 
 
-def _move(connection: Connection, request: int, *, before: str, after: str, position: int | None = None) -> None:
-    """One conditional UPDATE takes a request from one state to the next: nobody else can have done so."""
-    values = {"number": request, "before": before, "after": after, "position": position}
-    if connection.execute(_MOVE, values).rowcount != 1:
-        raise InternalError(f"request {request} is no longer {before}")
+def _move(connection: Connection, request: int, *, before: str, after: str) -> None:
+    _moving(connection, request, before=before, after=after)()
+
+
+def _moving(
+    connection: Connection, request: int, *, before: str, after: str, position: int | None = None
+) -> Callable[[], None]:
+    """One conditional UPDATE takes a request from one state to the next: nobody else can have done so.
+
+    What is returned says whether it did, behind the `together` that this stands in.
+    """
+    cursor = _MOVE.run(connection, {"number": request, "before": before, "after": after, "position": position})
+
+    def check() -> None:
+        if cursor.rowcount != 1:
+            raise InternalError(f"request {request} is no longer {before}")
+
+    return check
 
 
 def _lifted(account: int, cost: int, delta: int, cost_spent: int, delta_spent: int) -> dict[str, int]:
@@ -444,7 +492,8 @@ def _lifted(account: int, cost: int, delta: int, cost_spent: int, delta_spent: i
 def _spend(connection: Connection, charge: Charge) -> Balance:
     """Moves a charge from the reserved to the spent amounts, and returns the account as it then stands."""
     values = _lifted(charge.account, charge.cost, charge.delta, charge.cost, charge.delta)
-    return Balance(*connection.execute(_LIFT_ONE, values).one())
+    (row,) = _LIFT_ONE.rows(connection, values)
+    return Balance(*row)
 
 
 def _text(answer: bytes) -> str:

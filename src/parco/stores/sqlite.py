@@ -7,6 +7,7 @@ each time whether the file is still the one that was opened: whoever restores a 
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -126,7 +127,7 @@ class SqliteStore(Store):
                 forget_appended(connection)
                 with connection.begin():
                     yield connection
-            except (DBAPIError, OSError) as error:
+            except (DBAPIError, sqlite3.Error, OSError) as error:
                 self._holder.drop()
                 if begin == BEGIN_WRITE and is_unsure(error):
                     _note_failed_sync(self.path)

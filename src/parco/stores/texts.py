@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import secrets
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
@@ -17,6 +18,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from parco import canonical
 from parco.errors import InternalError, RequestError, VerificationError
 from parco.stores import tables
+from parco.stores.statements import Prepared
 
 __all__ = [
     "ERASABLE",
@@ -25,6 +27,7 @@ __all__ = [
     "erase",
     "find",
     "find_all",
+    "finding",
     "intern",
     "intern_all",
     "normal",
@@ -41,9 +44,16 @@ _SALT_BYTES = 16
 
 
 _TEXTS = tables.texts.c
-_FIND = select(_TEXTS.lookup, _TEXTS.digest).where(_TEXTS.lookup.in_(bindparam("lookups", expanding=True)))
 _READ = select(tables.texts).where(_TEXTS.digest == bindparam("named"))
-_INSERT = insert(tables.texts)
+_INSERT = Prepared(insert(tables.texts))
+
+
+@cache
+def _find(count: int) -> Prepared:
+    """Finds so many texts, of which there are never more at once than kinds."""
+    return Prepared(
+        select(_TEXTS.lookup, _TEXTS.digest).where(_TEXTS.lookup.in_([bindparam(f"at_{place}") for place in range(count)]))
+    )
 
 
 def find(connection: Connection, kind: str, text: str) -> str | None:
@@ -53,9 +63,15 @@ def find(connection: Connection, kind: str, text: str) -> str | None:
 
 def find_all(connection: Connection, wanted: Mapping[str, str]) -> dict[str, str]:
     """The digests of those texts, each by its kind, that were stored before."""
+    return finding(connection, wanted)()
+
+
+def finding(connection: Connection, wanted: Mapping[str, str]) -> Callable[[], dict[str, str]]:
+    """The same, to be looked at behind the `together` that this stands in."""
     lookups = {_lookup(kind, text): kind for kind, text in wanted.items()}
-    rows = connection.execute(_FIND, {"lookups": list(lookups)})
-    return {lookups[row.lookup]: row.digest for row in rows}
+    sought = {f"at_{place}": lookup for place, lookup in enumerate(lookups)}
+    cursor = _find(len(sought)).run(connection, sought)
+    return lambda: {lookups[lookup]: digest for lookup, digest in cursor.fetchall()}
 
 
 def intern(connection: Connection, kind: str, text: str) -> str:
@@ -70,7 +86,7 @@ def intern_all(
     digests = dict(find_all(connection, wanted) if known is None else known)
     rows = {kind: _row(kind, text) for kind, text in wanted.items() if kind not in digests}
     if rows:
-        connection.execute(_INSERT, list(rows.values()))
+        _INSERT.run_all(connection, list(rows.values()))
     return digests | {kind: row["digest"] for kind, row in rows.items()}
 
 
