@@ -369,8 +369,8 @@ def encode(entry: Entry) -> bytes:
     The writer is checked by the reader, so nothing can be written that a later reading refuses.
     """
     try:
-        data = canonical.encode(_record(entry))
-        # As `decode` reads it, but for a second encoding: these bytes are one.
+        data = canonical.encode_plain(_record(entry))
+        # As `decode` reads it, but for a second encoding: where it is read so, it held integers, tags and digests alone.
         same = _entry(json.loads(data)) == entry
     except (TypeError, ValueError, AttributeError, VerificationError):
         same = False

@@ -2,7 +2,7 @@
 
 All of it is inside the transaction that appends, which holds the write lock from its beginning: so a release stays two
 durable commits, and appending takes O(log n). What is signed is read back and hashed again before. Each commit runs
-two statements before what it does, three readings behind it, and writes nodes and head: a server is asked three times.
+two statements before what it does and two behind it, and writes nodes and head: a server is asked three times.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from parco.ledger.heads import Head, accounts_digest
 from parco.ledger.merkle import Node
 from parco.ledger.proofs import Consistency, Inclusion
 from parco.stores import keys, tables
-from parco.stores.append import appended, together
+from parco.stores.append import appended, key_changed, together
+from parco.stores.keys import SigningKey
 from parco.stores.statements import Prepared
 
 __all__ = [
@@ -93,12 +94,13 @@ _ADDED = Prepared(
 class Standing:
     """The ledger as a commit finds it: its last head, None on a new one, and the nodes that its root is made of.
 
-    `nodes` gives rows of the tree by size; `halting` is the size of a head that it signed, does not extend and has not
+    `nodes` gives rows of the tree by size; `key` signs, and can change in this transaction alone; `halting` is the size of a head that it signed, does not extend and has not
     answered for, None if there is none.
     """
 
     head: Head | None = None
     nodes: Mapping[int, bytes] = field(default_factory=dict)
+    key: SigningKey | None = None
     halting: int | None = None
 
 
@@ -129,7 +131,7 @@ def check(connection: Connection) -> Standing:
         key is not None and key.public == head.key and key.sign(head.statement).hex() == head.signature,
         "its last head is not signed by its key",
     )
-    return Standing(head, nodes, halting)
+    return Standing(head, nodes, key, halting)
 
 
 def seal(
@@ -144,15 +146,14 @@ def seal(
         return None
     old = 0 if before.head is None else before.head.size
     with together(connection):
-        added, all_keys, balances = (
-            _ADDED.run(connection, {"after": old}), keys.KEYS.run(connection), _BALANCES.run(connection)
-        )
+        added, balances = _ADDED.run(connection, {"after": old}), _BALANCES.run(connection)
     stored = [(seq, bytes(body)) for seq, body in added.fetchall()]
     _require(stored == written, f"what follows entry {old} was not stored as it was written")
     nodes = dict(before.nodes)
     for seq, body in written:
         nodes[seq] = b"".join(merkle.completed(seq, merkle.leaf(body), _reader(nodes)))
-    key, size = keys.of(all_keys.fetchall()) or keys.make(connection), written[-1][0]
+    known = keys.current(connection) if before.key is None or key_changed(connection) else before.key
+    key, size = known or keys.make(connection), written[-1][0]
     head = Head(
         size=size,
         root=merkle.root(size, _reader(nodes)).hex(),

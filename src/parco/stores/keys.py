@@ -17,14 +17,14 @@ from sqlalchemy import Connection, insert, select, update
 from parco.errors import VerificationError
 from parco.ledger.heads import Head
 from parco.stores import tables
+from parco.stores.append import note_key
 from parco.stores.statements import Prepared
 
-__all__ = ["KEYS", "SigningKey", "current", "known", "make", "of", "retire", "signature_holds", "verified"]
+__all__ = ["SigningKey", "current", "known", "make", "of", "retire", "signature_holds", "verified"]
 
 _SEED_BYTES = 32
 
-KEYS = Prepared(select(tables.keys.c.key, tables.keys.c.private))
-"""All keys of a ledger, for `of`."""
+_KEYS = Prepared(select(tables.keys.c.key, tables.keys.c.private))
 
 
 class SigningKey:
@@ -47,11 +47,11 @@ _signing_key = lru_cache(maxsize=8)(SigningKey)
 
 def current(connection: Connection) -> SigningKey | None:
     """The key that signs; None on a ledger that has none yet; VerificationError if it is lost or was changed."""
-    return of(KEYS.rows(connection))
+    return of(_KEYS.rows(connection))
 
 
 def of(rows: Sequence[tuple[str, bytes | None]]) -> SigningKey | None:
-    """The same, of the rows of `KEYS`."""
+    """The same, of all rows of the table: each key's public and private half, or of that one that has both."""
     private = [(public, bytes(seed)) for public, seed in rows if seed is not None]
     if not rows:
         return None
@@ -67,12 +67,14 @@ def make(connection: Connection) -> SigningKey:
     """A new key, which signs from now on."""
     seed = secrets.token_bytes(_SEED_BYTES)
     key = SigningKey(seed)
+    note_key(connection)
     connection.execute(insert(tables.keys).values(key=key.public, private=seed))
     return key
 
 
 def retire(connection: Connection, key: SigningKey) -> None:
     """Forgets the private half for good."""
+    note_key(connection)
     _signing_key.cache_clear()
     connection.execute(update(tables.keys).where(tables.keys.c.key == key.public).values(private=None))
 

@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 from parco.errors import ParcoError, RequestError
@@ -46,17 +47,23 @@ def on_this_host(identity: object) -> Path | None:
 def record(path: Path, head: Head) -> None:
     """Adds a head to the mark, if the machine lets it; never raises for the machine."""
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(path, head, mode=0o600)
-        if path.stat().st_size > _BYTES_MAX:
+        try:
+            size = write(path, head, mode=0o600)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            size = write(path, head, mode=0o600)
+        if size > _BYTES_MAX:
             _cut(path)
 
 
-def write(path: Path, head: Head, *, mode: int = 0o644) -> None:
-    """Adds a head to a file of heads, which is made, with this mode, if there is none."""
+def write(path: Path, head: Head, *, mode: int = 0o644) -> int:
+    """Adds a head to a file of heads, which is made, with this mode, if there is none; returns how long it is."""
     handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, mode)
-    with open(handle, "ab", buffering=0) as file:
-        file.write(head.line + b"\n")
+    try:
+        os.write(handle, head.line + b"\n")
+        return os.fstat(handle).st_size
+    finally:
+        os.close(handle)
 
 
 def last(path: Path) -> Head | None:
@@ -87,14 +94,23 @@ def read_witness(path: Path) -> list[Head]:
 
 def _readable(lines: Iterable[bytes]) -> Iterator[Head]:
     for line in lines:
-        with suppress(ParcoError, ValueError, RecursionError):
-            yield head_of(json.loads(line))
+        head = _head(line)
+        if head is not None:
+            yield head
+
+
+# The last line is read before every commit, and is as a rule the one that this process wrote.
+@lru_cache(maxsize=8)
+def _head(line: bytes) -> Head | None:
+    with suppress(ParcoError, ValueError, RecursionError):
+        return head_of(json.loads(line))
+    return None
 
 
 def _lines(path: Path, end: int | None) -> list[bytes]:
-    with suppress(OSError), path.open("rb") as file:
+    with suppress(OSError), open(path, "rb", buffering=0) as file:
         if end is not None:
-            file.seek(max(0, path.stat().st_size - end))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - end))
         return file.read().split(b"\n")
     return []
 

@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from parco.errors import ParcoError, StorageError
 from parco.stores import marks
 from parco.stores.append import appended, forget_appended, stands
-from parco.stores.held import Holder
+from parco.stores.held import Holder, begins_with
 from parco.stores.postgres_connection import (
     BEGIN_READ,
     begin_repeat,
@@ -70,7 +71,7 @@ class PostgresStore(Store):
         store._tidy_what_is_over()
         return store
 
-    @property
+    @cached_property
     def marks_path(self) -> Path | None:
         """The file of heads that this user keeps on this host."""
         return marks.on_this_host(self.identity)
@@ -168,7 +169,7 @@ class PostgresStore(Store):
         """This thread's connection, its transaction begun; opened anew where the server closed it meanwhile."""
         for is_last in (False, True):
             connection = self._holder.at(self.name)
-            connection.execution_options(begin=begin)
+            begins_with(connection, begin)
             forget_appended(connection)
             try:
                 connection.begin()

@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -21,7 +22,7 @@ from parco.stores.append import forget_appended
 from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, opener, upgrade_file
 from parco.stores.faults import DAMAGED, is_unsure, not_a_ledger, translated
 from parco.stores.filesystem import warn_of_network
-from parco.stores.held import Holder
+from parco.stores.held import Holder, begins_with
 from parco.stores.store import BUSY_SECONDS, Store
 
 __all__ = ["BUSY_SECONDS", "SqliteStore", "failed_sync_path"]
@@ -70,7 +71,7 @@ class SqliteStore(Store):
             _check_synced(real)
             return upgrade_file(real, busy_seconds=busy_seconds)
 
-    @property
+    @cached_property
     def marks_path(self) -> Path:
         """The file of heads beside the ledger."""
         return marks.beside(self.path)
@@ -123,7 +124,7 @@ class SqliteStore(Store):
         with translated(self.name):
             try:
                 connection = self._holder.at(_identity(self.path))
-                connection.execution_options(begin=begin)
+                begins_with(connection, begin)
                 forget_appended(connection)
                 with connection.begin():
                     yield connection

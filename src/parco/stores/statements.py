@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ClauseElement, Connection
+from sqlalchemy import ClauseElement, Connection, Dialect
 
 __all__ = ["Prepared"]
 
@@ -28,7 +28,7 @@ class Prepared:
     def run(self, connection: Connection, values: Values = {}) -> Any:  # noqa: ANN401, B006 - a driver's cursor; never changed
         """The cursor, whose rows and `rowcount` are there at once, or behind the `together` that this stands in."""
         compiled = self._for(connection)
-        return compiled.driver(connection).execute(compiled.text, compiled.ordered(values))
+        return _driver(connection, compiled.text).execute(compiled.text, compiled.given(values))
 
     def rows(self, connection: Connection, values: Values = {}) -> list[tuple[Any, ...]]:  # noqa: B006 - never changed
         """All rows at once."""
@@ -41,31 +41,34 @@ class Prepared:
             self.run(connection, values[0])
             return
         compiled = self._for(connection)
-        compiled.driver(connection).cursor().executemany(compiled.text, [compiled.ordered(one) for one in values])
+        cursor = _driver(connection, compiled.text).cursor()
+        cursor.executemany(compiled.text, [compiled.given(one) for one in values])
 
     def _for(self, connection: Connection) -> _Compiled:
         name = connection.dialect.name
         compiled = self._compiled.get(name)
         if compiled is None:
-            compiled = self._compiled[name] = _Compiled(self._clause, connection)
+            compiled = self._compiled[name] = _Compiled(self._clause, connection.dialect)
         return compiled
 
 
 class _Compiled:
     """A statement as one driver takes it: SQLite's by place, psycopg's by name."""
 
-    def __init__(self, clause: ClauseElement, connection: Connection) -> None:
-        made: Any = clause.compile(dialect=connection.dialect)
+    def __init__(self, clause: ClauseElement, dialect: Dialect) -> None:
+        made: Any = clause.compile(dialect=dialect)
         self.text = str(made)
         self._names: Sequence[str] | None = made.positiontup
         self._own = {name: value for name, value in made.params.items() if value is not None}
 
-    def ordered(self, values: Values) -> Values | Sequence[object]:
-        given = {**self._own, **values} if self._own else values
-        return given if self._names is None else [given[name] for name in self._names]
+    def given(self, values: Values) -> Values | Sequence[object]:
+        """The values in the driver's form."""
+        all_values = {**self._own, **values} if self._own else values
+        return all_values if self._names is None else [all_values[name] for name in self._names]
 
-    def driver(self, connection: Connection) -> Any:  # noqa: ANN401 - a driver's connection
-        told = connection.engine.dispatch.before_cursor_execute
-        if told:
-            told(connection, None, self.text, None, None, False)
-        return connection.connection.driver_connection
+
+def _driver(connection: Connection, text: str) -> Any:  # noqa: ANN401 - a driver's connection
+    told = connection.engine.dispatch.before_cursor_execute
+    if told:
+        told(connection, None, text, None, None, False)
+    return connection.connection.driver_connection
