@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from parco import canonical
@@ -67,7 +67,7 @@ class Head:
 
     def signed(self, signature: bytes) -> Head:
         """The same head with its signature."""
-        return replace(self, signature=signature.hex())
+        return Head(**{**vars(self), "signature": signature.hex()})
 
 
 # What one commit signs and marks, the next one checks and continues.

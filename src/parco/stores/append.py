@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, bindparam, func, insert, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from parco.ledger.entries import Entry, encode
 from parco.stores import tables
-from parco.stores.statements import Prepared
+from parco.stores.statements import Insertion, Prepared
 
 __all__ = [
     "append",
@@ -28,7 +28,7 @@ _THIS = "parco: what this transaction did"
 
 _LAST = Prepared(select(func.max(tables.entries.c.seq)))
 _BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
-_INSERT = Prepared(insert(tables.entries))
+_INSERT = Insertion(tables.entries)
 
 
 def together(connection: Connection) -> AbstractContextManager[object]:
@@ -47,7 +47,7 @@ def append_all(connection: Connection, makes: Sequence[Callable[[int], Entry]], 
     """Stores the entries that follow entry `last`, and returns their sequences."""
     sequences = range(last + 1, last + 1 + len(makes))
     rows = [{"seq": seq, "body": encode(make(seq))} for seq, make in zip(sequences, makes, strict=True)]
-    _INSERT.run_all(connection, rows)
+    _INSERT.run(connection, rows)
     _this(connection).appended.extend((row["seq"], row["body"]) for row in rows)
     return list(sequences)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, literal_column, select
+from sqlalchemy import Connection, Row, bindparam, func, literal_column, select
 
 from parco.errors import VerificationError
 from parco.ledger import merkle
@@ -23,7 +23,7 @@ from parco.ledger.proofs import Consistency, Inclusion
 from parco.stores import keys, tables
 from parco.stores.append import appended, key_changed, together
 from parco.stores.keys import SigningKey
-from parco.stores.statements import Prepared
+from parco.stores.statements import ONE, Insertion, Prepared
 
 __all__ = [
     "Standing",
@@ -50,7 +50,7 @@ _NODES = select(tables.tree).where(_TREE.size.in_(bindparam("sizes", expanding=T
 _BALANCES = Prepared(
     select(*(tables.accounts.c[name] for name in Balance.__dataclass_fields__)).order_by(tables.accounts.c.account)
 )
-_ADD_NODES, _ADD_HEAD = Prepared(insert(tables.tree)), Prepared(insert(tables.heads))
+_ADD_NODES, _ADD_HEAD = Insertion(tables.tree), Insertion(tables.heads)
 
 
 def _standing() -> Prepared:
@@ -60,27 +60,27 @@ def _standing() -> Prepared:
     on down to nothing. The last head, its entry, its key and a head that halts the ledger stand in every row.
     """
     peaks = select(func.max(_HEADS.size).label("size")).cte("peaks", recursive=True)
-    lower = peaks.c.size.op("&")(peaks.c.size - literal_column("1"))
+    lower = peaks.c.size.op("&")(peaks.c.size - ONE)
     peaks = peaks.union_all(select(lower).where(lower > literal_column("0")))
     private = tables.keys.c.private.is_not(None)
-    halting = select(tables.strays.c.size).where(tables.strays.c.recovered.is_(None)).limit(1)
+    halting = select(tables.strays.c.size).where(tables.strays.c.recovered.is_(None)).limit(ONE)
+    nodes = select(_TREE.nodes).where(_TREE.size == peaks.c.size)
     return Prepared(
         select(
             peaks.c.size,
-            _TREE.nodes,
+            # One by one, so that no plan ever reads the whole tree.
+            nodes.scalar_subquery(),
             *(_HEADS[name] for name in _FIELDS),
             _ENTRIES.body,
             select(func.max(_ENTRIES.seq)).scalar_subquery(),
             select(func.count()).select_from(tables.keys).where(private).scalar_subquery(),
-            tables.keys.c.key,
-            tables.keys.c.private,
+            select(tables.keys.c.key).where(private).limit(ONE).scalar_subquery(),
+            select(tables.keys.c.private).where(private).limit(ONE).scalar_subquery(),
             halting.scalar_subquery(),
         )
         .select_from(peaks)
         .join(tables.heads, _HEADS.size == select(func.max(_HEADS.size)).scalar_subquery())
-        .outerjoin(tables.tree, _TREE.size == peaks.c.size)
         .outerjoin(tables.entries, _ENTRIES.seq == _HEADS.size)
-        .outerjoin(tables.keys, private)
     )
 
 
@@ -163,8 +163,8 @@ def seal(
     )
     head = head.signed(key.sign(head.statement))
     with together(connection):
-        _ADD_NODES.run_all(connection, [{"size": seq, "nodes": nodes[seq]} for seq, _ in written])
-        _ADD_HEAD.run(connection, vars(head))
+        _ADD_NODES.run(connection, [{"size": seq, "nodes": nodes[seq]} for seq, _ in written])
+        _ADD_HEAD.run(connection, [vars(head)])
     return head
 
 

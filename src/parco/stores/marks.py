@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 
 from parco.errors import ParcoError, RequestError
@@ -24,6 +23,9 @@ __all__ = ["beside", "last", "on_this_host", "read", "read_witness", "record", "
 _BYTES_MAX, _BYTES_KEPT = 1 << 20, 1 << 18
 # Where the last one is looked for: seven lines at least.
 _BYTES_LAST = 1 << 12
+
+# The last line that this process wrote, and the head it says.
+_WRITTEN: tuple[bytes, Head] | None = None
 
 
 def beside(ledger: Path) -> Path:
@@ -58,9 +60,12 @@ def record(path: Path, head: Head) -> None:
 
 def write(path: Path, head: Head, *, mode: int = 0o644) -> int:
     """Adds a head to a file of heads, which is made, with this mode, if there is none; returns how long it is."""
+    global _WRITTEN
+    line = head.line
+    _WRITTEN = line, head
     handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, mode)
     try:
-        os.write(handle, head.line + b"\n")
+        os.write(handle, line + b"\n")
         return os.fstat(handle).st_size
     finally:
         os.close(handle)
@@ -99,9 +104,11 @@ def _readable(lines: Iterable[bytes]) -> Iterator[Head]:
             yield head
 
 
-# The last line is read before every commit, and is as a rule the one that this process wrote.
-@lru_cache(maxsize=8)
 def _head(line: bytes) -> Head | None:
+    # The last line is read before every commit, and is as a rule the one that this process wrote.
+    written = _WRITTEN
+    if written and written[0] == line:
+        return written[1]
     with suppress(ParcoError, ValueError, RecursionError):
         return head_of(json.loads(line))
     return None

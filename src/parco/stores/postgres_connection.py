@@ -53,7 +53,8 @@ def target(url: str) -> Target:
     host, port = arguments.get("host", ""), arguments.get("port")
     name = f"postgresql://{host}{f':{port}' if port else ''}/{arguments.get('dbname', '')}"
     own = {
-        "options": f"{arguments.get('options', '')} -c search_path={SCHEMA}".strip(),
+        # No statement here is long enough to be worth compiling, and a false estimate would have it compiled each time.
+        "options": f"{arguments.get('options', '')} -c search_path={SCHEMA} -c jit=off".strip(),
         "client_encoding": "utf8",
         "application_name": arguments.get("application_name", "parco"),
         "connect_timeout": arguments.get("connect_timeout", _CONNECT_SECONDS),

@@ -36,7 +36,7 @@ from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
 from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled, Started, Stored
 from parco.stores.signing import check_secret
-from parco.stores.statements import Prepared
+from parco.stores.statements import ONE, Prepared
 
 __all__ = ["Look", "decide", "end", "ended", "forfeit", "look", "settle", "start", "void"]
 
@@ -60,12 +60,13 @@ _LEASES = select(tables.leases).join(tables.requests).where(_REQUESTS.state == "
 _BY_KEY = select(tables.requests).where(_REQUESTS.key == bindparam("key_digest"))
 _LAST = select(func.max(tables.entries.c.seq)).scalar_subquery()
 # All requests of a ledger are of one kind, so that any of them tells it.
-_KIND_AND_LAST = Prepared(select(select(_REQUESTS.private).limit(1).scalar_subquery(), _LAST))
+_KIND = select(_REQUESTS.private).limit(ONE).scalar_subquery()
 
 
 @lru_cache(maxsize=64)
 def _charged(count: int) -> Prepared:
-    """So many accounts, the contract's data set, and, beside the first account, the entry that opened it."""
+    """So many accounts; beside each the kind of the ledger's requests, the last entry and the contract's data set, and
+    beside the first the entry that opened it."""
     numbers = [bindparam(f"at_{place}") for place in range(count)]
     signed = select(tables.contracts.c.dataset).where(tables.contracts.c.contract == bindparam("contract"))
     opening = select(tables.entries.c.body).where(
@@ -73,11 +74,13 @@ def _charged(count: int) -> Prepared:
     )
     return Prepared(
         select(
+            _KIND,
+            _LAST,
+            signed.scalar_subquery(),
             _ACCOUNTS.account,
             _ACCOUNTS.dataset,
             _ACCOUNTS.opened,
             tables.secrets.c.secret,
-            signed.scalar_subquery(),
             opening.scalar_subquery(),
         )
         .join_from(tables.accounts, tables.secrets, isouter=True)
@@ -143,14 +146,11 @@ _NEW_LEASE, _NEW_ANSWER = Prepared(insert(tables.leases)), Prepared(insert(table
 class Look:
     """What the ledger knows about a request: digests of its actor, key and question, and the open ones in its way.
 
-    `kind` is whether the ledger's requests are private, None where there are none; `last` is its last entry, and
-    `charged` the rows of the accounts that the request names.
+    `charged` has a row of `_charged` for each account that the request names, none where the ledger has none of them.
     """
 
     request: Request
     names: Mapping[str, str]
-    kind: int | None
-    last: int
     charged: Sequence[tuple[Any, ...]]
     rivals: Sequence[Row[Any]]
 
@@ -161,16 +161,15 @@ def look(connection: Connection, request: Request) -> Look:
     sought = {f"at_{place}": account for place, account in enumerate(accounts)}
     with together(connection):
         finding = texts.finding(connection, _texts(request))
-        kind_and_last = _KIND_AND_LAST.run(connection)
         charged = _charged(len(sought)).run(
             connection, {**sought, "contract": request.contract, "first": min(accounts, default=0)}
         )
-    names, ((kind, last),), rows = finding(), kind_and_last.fetchall(), charged.fetchall()
+    names, rows = finding(), charged.fetchall()
     rivals: Sequence[Row[Any]] = ()
     if "key" in names or "question" in names:
         open_ones = {"question": names.get("question"), "key_digest": names.get("key")}
         rivals = connection.execute(_RIVALS, open_ones).all()
-    return Look(request, names, kind, last or 0, rows, rivals)
+    return Look(request, names, rows, rivals)
 
 
 def ended(
@@ -219,7 +218,7 @@ def decide(
     With an owner, the charge is followed by its start; with a lease, it waits for it.
     """
     request = found.request
-    _check_kind(found.kind, private=request.private)
+    _check_kind(found.charged[0][0] if found.charged else None, private=request.private)
     if "key" in found.names:
         return _same_key(connection, found)
     if not request.fresh and "question" in found.names:
@@ -356,8 +355,8 @@ def _same_question(connection: Connection, found: Look, serves: Callable[[Settle
 
 
 def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Started | Reserved:
-    request, last, starts = found.request, found.last, isinstance(holder, Owner)
-    _check_charged(connection, found)
+    request, starts = found.request, isinstance(holder, Owner)
+    last = _check_charged(connection, found)
     wanted = {"key": secrets.token_hex(_KEY_BYTES), **_texts(request)}
     with together(connection):
         charged = [
@@ -386,22 +385,27 @@ def _texts(request: Request) -> dict[str, str]:
     return {kind: text for kind, text in wanted.items() if text is not None}
 
 
-def _check_charged(connection: Connection, found: Look) -> None:
-    """Whether the contract stands, the charges are its own, and the secrets of their data sets are at hand."""
+def _check_charged(connection: Connection, found: Look) -> int:
+    """Whether the contract stands, the charges are its own, and the secrets of their data sets are at hand.
+
+    Returns the last entry.
+    """
     rows, contract = found.charged, found.request.contract
-    signed = rows[0][4] if rows else None
+    last, signed = rows[0][1:3] if rows else (0, None)
     if signed is None:
         _check_signed(connection, contract)
+    accounts = [row[3:] for row in rows]
     numbers = [charge.account for charge in found.request.charges]
-    if numbers != [account for account, *_ in rows] or all(dataset != signed for _, dataset, *_ in rows):
+    if numbers != [number for number, *_ in accounts] or all(dataset != signed for _, dataset, *_ in accounts):
         raise InternalError("charges must rise by account and include one of the contract's own")
     # Accounts that were opened together share their data set's secret: as a rule, one entry bound all of them.
-    bodies = {opened: body for _, _, opened, *_, body in rows if body is not None}
-    for opened, secret in {(opened, secret): None for _, _, opened, secret, *_ in rows}:
+    bodies = {opened: body for _, _, opened, _, body in accounts if body is not None}
+    for opened, secret in {(opened, secret): None for _, _, opened, secret, _ in accounts}:
         if opened in bodies:
             check_secret(reading.decoded(bodies[opened], opened, Open), secret)
         else:
             check_secret(reading.entry(connection, opened, Open), secret)
+    return int(last)
 
 
 def _check_signed(connection: Connection, contract: str) -> None:

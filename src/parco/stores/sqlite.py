@@ -36,6 +36,7 @@ class SqliteStore(Store):
         self.path = Path(os.path.realpath(path))
         self.name = str(self.path)
         self.identity = self.path
+        self._failed_sync = failed_sync_path(self.path)
         self._holder = Holder(opener(self.path, busy_seconds=busy_seconds))
 
     @classmethod
@@ -115,7 +116,8 @@ class SqliteStore(Store):
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         with translated(self.name):
-            _check_synced(self.path)
+            if os.path.exists(self._failed_sync):
+                raise _unsynced(self.path)
         with self._transaction(BEGIN_WRITE) as connection:
             yield connection
 

@@ -11,9 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ClauseElement, Connection, Dialect
+from sqlalchemy import ClauseElement, ColumnElement, Connection, Dialect, Table, bindparam, insert, literal_column
 
-__all__ = ["Prepared"]
+__all__ = ["ONE", "Insertion", "Prepared"]
+
+ONE: ColumnElement[int] = literal_column("1")
+"""Written out: a server makes a new plan whenever a LIMIT is a parameter."""
+
+# Rows of one statement at most: as many as a release adds to a table.
+_FEW = 4
 
 Values = Mapping[str, object]
 
@@ -37,9 +43,6 @@ class Prepared:
 
     def run_all(self, connection: Connection, values: Sequence[Values]) -> None:
         """Runs it once for each; the values have the same names."""
-        if len(values) == 1:
-            self.run(connection, values[0])
-            return
         compiled = self._for(connection)
         cursor = _driver(connection, compiled.text).cursor()
         cursor.executemany(compiled.text, [compiled.given(one) for one in values])
@@ -50,6 +53,35 @@ class Prepared:
         if compiled is None:
             compiled = self._compiled[name] = _Compiled(self._clause, connection.dialect)
         return compiled
+
+
+class Insertion:
+    """An INSERT of whole rows into a table: a few in one statement, many by one that is run for each."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._each = Prepared(insert(table))
+        self._few: dict[int, Prepared] = {}
+
+    def run(self, connection: Connection, rows: Sequence[Values]) -> None:
+        """Adds the rows, each with a value for every column."""
+        if len(rows) == 1:
+            self._each.run(connection, rows[0])
+        elif len(rows) <= _FEW:
+            values = {f"{name}_{place}": value for place, row in enumerate(rows) for name, value in row.items()}
+            self._of(len(rows)).run(connection, values)
+        else:
+            self._each.run_all(connection, rows)
+
+    def _of(self, count: int) -> Prepared:
+        if count not in self._few:
+            columns = self._table.columns
+            rows = [
+                {column: bindparam(f"{column.name}_{place}", type_=column.type) for column in columns}
+                for place in range(count)
+            ]
+            self._few[count] = Prepared(insert(self._table).values(rows))
+        return self._few[count]
 
 
 class _Compiled:

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from parco import canonical
 from parco.errors import InternalError, RequestError, VerificationError
 from parco.stores import tables
-from parco.stores.statements import Prepared
+from parco.stores.statements import Insertion, Prepared
 
 __all__ = [
     "ERASABLE",
@@ -45,7 +45,7 @@ _SALT_BYTES = 16
 
 _TEXTS = tables.texts.c
 _READ = select(tables.texts).where(_TEXTS.digest == bindparam("named"))
-_INSERT = Prepared(insert(tables.texts))
+_INSERT = Insertion(tables.texts)
 
 
 @cache
@@ -86,7 +86,7 @@ def intern_all(
     digests = dict(find_all(connection, wanted) if known is None else known)
     rows = {kind: _row(kind, text) for kind, text in wanted.items() if kind not in digests}
     if rows:
-        _INSERT.run_all(connection, list(rows.values()))
+        _INSERT.run(connection, list(rows.values()))
     return digests | {kind: row["digest"] for kind, row in rows.items()}
 
 
