@@ -168,7 +168,7 @@ def _underpriced(store: Store) -> tuple[int, ...]:
             measures |= {row[0]: (fields["measure"], fields["order"]) for row in rows}
         elif fields["tag"] == "reserve":
             charges = json.loads(fields["charges"])
-            exact = [offline.price(*measures[row[0]], fields) for row in charges]
+            exact = [offline.price(*measures[row[0]], *fields.group(*offline.FACTS)) for row in charges]
             if any(price is None or row[1] < price for row, price in zip(charges, exact, strict=True)):
                 found.append(int(fields["seq"]))
     return tuple(found)

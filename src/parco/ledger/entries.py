@@ -370,7 +370,7 @@ def encode(entry: Entry) -> bytes:
     """
     try:
         data = canonical.encode_plain(_record(entry))
-        # As `decode` reads it, but for a second encoding: where it is read so, it held integers, tags and digests alone.
+        # As `decode` reads it, but for a second encoding: what is read so holds integers, tags and digests alone.
         same = _entry(json.loads(data)) == entry
     except (TypeError, ValueError, AttributeError, VerificationError):
         same = False

@@ -46,9 +46,9 @@ def append(connection: Connection, make: Callable[[int], Entry]) -> int:
 def append_all(connection: Connection, makes: Sequence[Callable[[int], Entry]], *, last: int) -> list[int]:
     """Stores the entries that follow entry `last`, and returns their sequences."""
     sequences = range(last + 1, last + 1 + len(makes))
-    rows = [{"seq": seq, "body": encode(make(seq))} for seq, make in zip(sequences, makes, strict=True)]
-    _INSERT.run(connection, rows)
-    _this(connection).appended.extend((row["seq"], row["body"]) for row in rows)
+    rows = [(seq, encode(make(seq))) for seq, make in zip(sequences, makes, strict=True)]
+    _INSERT.put(connection, *({"seq": seq, "body": body} for seq, body in rows))
+    _this(connection).appended.extend(rows)
     return list(sequences)
 
 

@@ -2,7 +2,7 @@
 
 All of it is inside the transaction that appends, which holds the write lock from its beginning: so a release stays two
 durable commits, and appending takes O(log n). What is signed is read back and hashed again before. Each commit runs
-two statements before what it does and two behind it, and writes nodes and head: a server is asked three times.
+one statement before what it does and one behind it, and writes nodes and head: a server is asked three times.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, bindparam, func, literal_column, select
+from sqlalchemy import Connection, Row, Select, bindparam, cast, func, literal_column, null, select, union_all
 
 from parco.errors import VerificationError
 from parco.ledger import merkle
@@ -47,14 +47,19 @@ _ENTRIES, _TREE, _HEADS = tables.entries.c, tables.tree.c, tables.heads.c
 
 _LAST = select(tables.heads).order_by(_HEADS.size.desc()).limit(1)
 _NODES = select(tables.tree).where(_TREE.size.in_(bindparam("sizes", expanding=True)))
-_BALANCES = Prepared(
-    select(*(tables.accounts.c[name] for name in Balance.__dataclass_fields__)).order_by(tables.accounts.c.account)
-)
+_BALANCES = tuple(tables.accounts.c[name] for name in Balance.__dataclass_fields__)
 _ADD_NODES, _ADD_HEAD = Insertion(tables.tree), Insertion(tables.heads)
 
 
+def _and_accounts(query: Select[Any]) -> Prepared:
+    """In one statement: all accounts, and the rows of `query` behind as many columns of nothing. In any order."""
+    own = query.selected_columns
+    moved = query.with_only_columns(*(cast(null(), column.type) for column in _BALANCES), *own)
+    return Prepared(union_all(select(*_BALANCES, *(cast(null(), column.type) for column in own)), moved))
+
+
 def _standing() -> Prepared:
-    """All that a commit checks before it adds anything, but the accounts: a row for each node of the last root.
+    """All that a commit checks before it adds anything: all accounts, and a row for each node of the last root.
 
     The root over n entries is made of the nodes that entry n completes, and n without its lowest one in binary, and so
     on down to nothing. The last head, its entry, its key and a head that halts the ledger stand in every row.
@@ -63,20 +68,21 @@ def _standing() -> Prepared:
     lower = peaks.c.size.op("&")(peaks.c.size - ONE)
     peaks = peaks.union_all(select(lower).where(lower > literal_column("0")))
     private = tables.keys.c.private.is_not(None)
-    halting = select(tables.strays.c.size).where(tables.strays.c.recovered.is_(None)).limit(ONE)
-    nodes = select(_TREE.nodes).where(_TREE.size == peaks.c.size)
-    return Prepared(
+    parts = (
+        # One by one, so that no plan ever reads the whole tree.
+        select(_TREE.nodes).where(_TREE.size == peaks.c.size),
+        select(func.max(_ENTRIES.seq)),
+        select(func.count()).select_from(tables.keys).where(private),
+        select(tables.keys.c.key).where(private).limit(ONE),
+        select(tables.keys.c.private).where(private).limit(ONE),
+        select(tables.strays.c.size).where(tables.strays.c.recovered.is_(None)).limit(ONE),
+    )
+    return _and_accounts(
         select(
             peaks.c.size,
-            # One by one, so that no plan ever reads the whole tree.
-            nodes.scalar_subquery(),
-            *(_HEADS[name] for name in _FIELDS),
             _ENTRIES.body,
-            select(func.max(_ENTRIES.seq)).scalar_subquery(),
-            select(func.count()).select_from(tables.keys).where(private).scalar_subquery(),
-            select(tables.keys.c.key).where(private).limit(ONE).scalar_subquery(),
-            select(tables.keys.c.private).where(private).limit(ONE).scalar_subquery(),
-            halting.scalar_subquery(),
+            *(part.scalar_subquery() for part in parts),
+            *(_HEADS[name] for name in _FIELDS),
         )
         .select_from(peaks)
         .join(tables.heads, _HEADS.size == select(func.max(_HEADS.size)).scalar_subquery())
@@ -85,17 +91,26 @@ def _standing() -> Prepared:
 
 
 _STANDING = _standing()
-_ADDED = Prepared(
-    select(_ENTRIES.seq, _ENTRIES.body).where(_ENTRIES.seq > bindparam("after")).order_by(_ENTRIES.seq)
+# Between two ends, so that a server that plans for any of them expects a few; and whether there is any behind.
+_ADDED = _and_accounts(
+    select(_ENTRIES.seq, _ENTRIES.body, select(func.max(_ENTRIES.seq)).scalar_subquery()).where(
+        _ENTRIES.seq > bindparam("after"), _ENTRIES.seq <= bindparam("until")
+    )
 )
+_GROWN = Prepared(
+    select(_TREE.size, _TREE.nodes)
+    .where(_TREE.size > bindparam("start"), _TREE.size <= bindparam("end"))
+    .order_by(_TREE.size)
+)
+_ANY = Prepared(select(func.max(_ENTRIES.seq)))
 
 
 @dataclass(frozen=True)
 class Standing:
     """The ledger as a commit finds it: its last head, None on a new one, and the nodes that its root is made of.
 
-    `nodes` gives rows of the tree by size; `key` signs, and can change in this transaction alone; `halting` is the size of a head that it signed, does not extend and has not
-    answered for, None if there is none.
+    `nodes` gives rows of the tree by size; `key` signs, and can change in this transaction alone; `halting` is the size
+    of a head that it signed, does not extend and has not answered for, None if there is none.
     """
 
     head: Head | None = None
@@ -110,21 +125,19 @@ def check(connection: Connection) -> Standing:
     Looks at what a broken disk, a lost journal or another program would have changed: the number of entries, the last
     of them, the root, the accounts, the head itself. `verify` looks at all the rest.
     """
-    with together(connection):
-        standing, balances = _STANDING.run(connection), _BALANCES.run(connection)
-    rows, accounts = standing.fetchall(), balances.fetchall()
+    accounts, rows = _split(_STANDING.rows(connection))
     if not rows:
-        _require(not _ADDED.rows(connection, {"after": 0}), "its last entry is not that of its last head, 0")
+        _require(_ANY.rows(connection) == [(None,)], "its last entry is not that of its last head, 0")
         return Standing()
-    *facts, body, last_entry, private, public, seed, halting = rows[0][2:]
+    _, body, _, last_entry, private, public, seed, halting, *facts = rows[0]
     head = Head(**dict(zip(_FIELDS, facts, strict=True)))
-    size, nodes = head.size, {row[0]: bytes(row[1]) for row in rows if row[1] is not None}
+    size, nodes = head.size, {row[0]: bytes(row[2]) for row in rows if row[2] is not None}
     _require(last_entry == size and body is not None, f"its last entry is not that of its last head, {size}")
     root = merkle.root(size, _reader(nodes))
     same = nodes.get(size, b"")[:_HASH_BYTES] == merkle.leaf(body)
     _require(same, f"entry {size} differs from the one that was signed")
     _require(root.hex() == head.root, "its tree has another root than its last head")
-    _require(_digest(tuple(accounts)) == head.accounts, "its accounts differ from those at its last head")
+    _require(_digest(accounts) == head.accounts, "its accounts differ from those at its last head")
     key = keys.of([(public, seed)] * max(1, private))
     # Signing again is as good as verifying, since there is one signature, and takes a third of the time.
     _require(
@@ -145,26 +158,26 @@ def seal(
     if not written:
         return None
     old = 0 if before.head is None else before.head.size
-    with together(connection):
-        added, balances = _ADDED.run(connection, {"after": old}), _BALANCES.run(connection)
-    stored = [(seq, bytes(body)) for seq, body in added.fetchall()]
-    _require(stored == written, f"what follows entry {old} was not stored as it was written")
+    size = written[-1][0]
+    accounts, added = _split(_ADDED.rows(connection, {"after": old, "until": size}))
+    stored = sorted((seq, bytes(body)) for seq, body, _ in added)
+    _require(stored == written and added[0][2] == size, f"what follows entry {old} was not stored as it was written")
     nodes = dict(before.nodes)
     for seq, body in written:
         nodes[seq] = b"".join(merkle.completed(seq, merkle.leaf(body), _reader(nodes)))
     known = keys.current(connection) if before.key is None or key_changed(connection) else before.key
-    key, size = known or keys.make(connection), written[-1][0]
+    key = known or keys.make(connection)
     head = Head(
         size=size,
         root=merkle.root(size, _reader(nodes)).hex(),
-        accounts=_digest(tuple(balances.fetchall())),
+        accounts=_digest(accounts),
         previous=None if before.head is None else before.head.digest,
         key=key.public,
     )
     head = head.signed(key.sign(head.statement))
     with together(connection):
-        _ADD_NODES.run(connection, [{"size": seq, "nodes": nodes[seq]} for seq, _ in written])
-        _ADD_HEAD.run(connection, [vars(head)])
+        _ADD_NODES.put(connection, *({"size": seq, "nodes": nodes[seq]} for seq, _ in written))
+        _ADD_HEAD.put(connection, vars(head))
     return head
 
 
@@ -224,8 +237,7 @@ def consistency(connection: Connection, old: Head, head: Head) -> Consistency:
 
 def rows(connection: Connection, start: int, end: int) -> list[tuple[int, bytes]]:
     """The rows of the tree behind `start`, up to `end`: a size, and the nodes that its last leaf completes."""
-    query = select(tables.tree).where(_TREE.size > start, _TREE.size <= end).order_by(_TREE.size)
-    return [(size, bytes(nodes)) for size, nodes in connection.execute(query.execution_options(yield_per=100))]
+    return [(size, bytes(nodes)) for size, nodes in _GROWN.rows(connection, {"start": start, "end": end})]
 
 
 def node_of(connection: Connection, level: int, index: int) -> bytes | None:
@@ -258,6 +270,13 @@ def _reader(nodes: Mapping[int, bytes]) -> Node:
         return found
 
     return read
+
+
+def _split(rows: Sequence[tuple[Any, ...]]) -> tuple[tuple[tuple[int, ...], ...], list[tuple[Any, ...]]]:
+    """The accounts in their order, and the other rows, of a statement that `_and_accounts` made."""
+    width = len(_BALANCES)
+    accounts = sorted(row[:width] for row in rows if row[0] is not None)
+    return tuple(accounts), [row[width:] for row in rows if row[0] is None]
 
 
 # The accounts that one commit leaves are those that the next finds.

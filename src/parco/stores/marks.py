@@ -25,7 +25,7 @@ _BYTES_MAX, _BYTES_KEPT = 1 << 20, 1 << 18
 _BYTES_LAST = 1 << 12
 
 # The last line that this process wrote, and the head it says.
-_WRITTEN: tuple[bytes, Head] | None = None
+_WRITTEN: list[tuple[bytes, Head]] = []
 
 
 def beside(ledger: Path) -> Path:
@@ -60,9 +60,8 @@ def record(path: Path, head: Head) -> None:
 
 def write(path: Path, head: Head, *, mode: int = 0o644) -> int:
     """Adds a head to a file of heads, which is made, with this mode, if there is none; returns how long it is."""
-    global _WRITTEN
     line = head.line
-    _WRITTEN = line, head
+    _WRITTEN[:] = [(line, head)]
     handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, mode)
     try:
         os.write(handle, line + b"\n")
@@ -106,9 +105,9 @@ def _readable(lines: Iterable[bytes]) -> Iterator[Head]:
 
 def _head(line: bytes) -> Head | None:
     # The last line is read before every commit, and is as a rule the one that this process wrote.
-    written = _WRITTEN
-    if written and written[0] == line:
-        return written[1]
+    for written, head in _WRITTEN:
+        if written == line:
+            return head
     with suppress(ParcoError, ValueError, RecursionError):
         return head_of(json.loads(line))
     return None

@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, or_, select, update
+from sqlalchemy import BindParameter, Connection, Row, bindparam, func, or_, select, update
 
 from parco import canonical
 from parco.errors import (
@@ -36,7 +36,7 @@ from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
 from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled, Started, Stored
 from parco.stores.signing import check_secret
-from parco.stores.statements import ONE, Prepared
+from parco.stores.statements import ONE, Insertion, Prepared
 
 __all__ = ["Look", "decide", "end", "ended", "forfeit", "look", "settle", "start", "void"]
 
@@ -45,7 +45,9 @@ _KEY_BYTES = 16
 _BATCH = 10_000
 
 _REQUESTS, _ACCOUNTS, _OWNERS = tables.requests.c, tables.accounts.c, tables.owners.c
+_TEXTS = tables.texts.c
 _OPEN = ("reserved", "started")
+_KINDS = ("actor", "question", "key")
 
 _OPEN_REQUESTS = (
     select(tables.requests, _OWNERS.host, _OWNERS.boot, _OWNERS.pid, _OWNERS.started)
@@ -65,15 +67,17 @@ _KIND = select(_REQUESTS.private).limit(ONE).scalar_subquery()
 
 @lru_cache(maxsize=64)
 def _charged(count: int) -> Prepared:
-    """So many accounts; beside each the kind of the ledger's requests, the last entry and the contract's data set, and
-    beside the first the entry that opened it."""
-    numbers = [bindparam(f"at_{place}") for place in range(count)]
+    """So many accounts; beside each the request's texts, the kind of the ledger's requests, the last entry and the
+    contract's data set, and beside the first the entry that opened it."""
+    numbers: list[BindParameter[int]] = [bindparam(f"at_{place}") for place in range(count)]
     signed = select(tables.contracts.c.dataset).where(tables.contracts.c.contract == bindparam("contract"))
+    named = [select(_TEXTS.digest).where(_TEXTS.lookup == bindparam(kind, type_=_TEXTS.lookup.type)) for kind in _KINDS]
     opening = select(tables.entries.c.body).where(
         tables.entries.c.seq == _ACCOUNTS.opened, _ACCOUNTS.account == bindparam("first", type_=tables.Integer)
     )
     return Prepared(
         select(
+            *(text.scalar_subquery() for text in named),
             _KIND,
             _LAST,
             signed.scalar_subquery(),
@@ -138,15 +142,16 @@ _END = (
     .where(_REQUESTS.request.in_(bindparam("numbers", expanding=True)), _REQUESTS.state == bindparam("before"))
     .values(state=bindparam("after"))
 )
-_NEW_REQUEST, _NEW_OWNER = Prepared(insert(tables.requests)), Prepared(insert(tables.owners))
-_NEW_LEASE, _NEW_ANSWER = Prepared(insert(tables.leases)), Prepared(insert(tables.answers))
+_NEW_REQUEST, _NEW_OWNER = Insertion(tables.requests), Insertion(tables.owners)
+_NEW_LEASE, _NEW_ANSWER = Insertion(tables.leases), Insertion(tables.answers)
 
 
 @dataclass(frozen=True)
 class Look:
     """What the ledger knows about a request: digests of its actor, key and question, and the open ones in its way.
 
-    `charged` has a row of `_charged` for each account that the request names, none where the ledger has none of them.
+    `charged` has a row for each account that the request names, as `_charged` gives them but for the texts; none where
+    the ledger has none of them.
     """
 
     request: Request
@@ -158,18 +163,18 @@ class Look:
 def look(connection: Connection, request: Request) -> Look:
     """Finds a request's texts, and the open requests with its key or question."""
     accounts = [charge.account for charge in request.charges]
-    sought = {f"at_{place}": account for place, account in enumerate(accounts)}
-    with together(connection):
-        finding = texts.finding(connection, _texts(request))
-        charged = _charged(len(sought)).run(
-            connection, {**sought, "contract": request.contract, "first": min(accounts, default=0)}
-        )
-    names, rows = finding(), charged.fetchall()
+    sought: dict[str, object] = {f"at_{place}": account for place, account in enumerate(accounts)}
+    wanted = _texts(request)
+    sought |= {kind: texts.lookup(kind, wanted[kind]) if kind in wanted else None for kind in _KINDS}
+    sought |= {"contract": request.contract, "first": min(accounts, default=0)}
+    rows = _charged(len(accounts)).rows(connection, sought)
+    names = dict(zip(_KINDS, rows[0], strict=False)) if rows else texts.find_all(connection, wanted)
+    names = {kind: digest for kind, digest in names.items() if digest is not None}
     rivals: Sequence[Row[Any]] = ()
     if "key" in names or "question" in names:
         open_ones = {"question": names.get("question"), "key_digest": names.get("key")}
         rivals = connection.execute(_RIVALS, open_ones).all()
-    return Look(request, names, rows, rivals)
+    return Look(request, names, [row[len(_KINDS) :] for row in rows], rivals)
 
 
 def ended(
@@ -233,7 +238,7 @@ def start(connection: Connection, request: int, *, owner: Owner) -> None:
     reserve, last = _held(connection, request, "reserved")
     _move(connection, request, before="reserved", after="started")
     append_all(connection, [lambda seq: Start(seq=seq, actor=reserve.actor, request=request)], last=last)
-    _NEW_OWNER.run(connection, {"request": request, **vars(owner)})
+    _NEW_OWNER.put(connection, {"request": request, **vars(owner)})
 
 
 def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
@@ -253,7 +258,7 @@ def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
     with together(connection):
         (position,) = append_all(connection, [lambda _: entry], last=last)
         moved = _moving(connection, request, before="started", after="settled", position=position)
-        _NEW_ANSWER.run(connection, {"request": request, "salt": salt, "body": answer})
+        _NEW_ANSWER.put(connection, {"request": request, "salt": salt, "body": answer})
     moved()
     return Stored(
         request=request,
@@ -360,7 +365,7 @@ def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Star
     wanted = {"key": secrets.token_hex(_KEY_BYTES), **_texts(request)}
     with together(connection):
         charged = [
-            _SET_ASIDE.run(connection, {"number": charge.account, "cost": charge.cost, "delta": charge.delta})
+            _SET_ASIDE.counting(connection, {"number": charge.account, "cost": charge.cost, "delta": charge.delta})
             for charge in request.charges
         ]
         names: dict[str, Any] = texts.intern_all(connection, wanted, known=found.names)
@@ -371,11 +376,11 @@ def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Star
         number = append_all(connection, makes, last=last)[0]
         row = {"request": number, "key": names["key"], "question": names["question"], "settled": None}
         row |= {"state": "started" if starts else "reserved", "private": int(request.private)}
-        _NEW_REQUEST.run(connection, row)
-        (_NEW_OWNER if starts else _NEW_LEASE).run(connection, {"request": number, **vars(holder)})
-    for charge, cursor in zip(request.charges, charged, strict=True):
+        _NEW_REQUEST.put(connection, row)
+        (_NEW_OWNER if starts else _NEW_LEASE).put(connection, {"request": number, **vars(holder)})
+    for charge, made in zip(request.charges, charged, strict=True):
         # What was written beside a charge that was not made is undone with this transaction.
-        if cursor.rowcount != 1:
+        if made() != 1:
             raise _no_room(connection, charge)
     return Started(number) if starts else Reserved(number)
 
@@ -474,10 +479,10 @@ def _moving(
 
     What is returned says whether it did, behind the `together` that this stands in.
     """
-    cursor = _MOVE.run(connection, {"number": request, "before": before, "after": after, "position": position})
+    moved = _MOVE.counting(connection, {"number": request, "before": before, "after": after, "position": position})
 
     def check() -> None:
-        if cursor.rowcount != 1:
+        if moved() != 1:
             raise InternalError(f"request {request} is no longer {before}")
 
     return check

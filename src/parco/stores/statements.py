@@ -8,7 +8,7 @@ each of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ClauseElement, ColumnElement, Connection, Dialect, Table, bindparam, insert, literal_column
@@ -17,6 +17,8 @@ __all__ = ["ONE", "Insertion", "Prepared"]
 
 ONE: ColumnElement[int] = literal_column("1")
 """Written out: a server makes a new plan whenever a LIMIT is a parameter."""
+
+_CURSOR = "parco: cursor"
 
 # Rows of one statement at most: as many as a release adds to a table.
 _FEW = 4
@@ -31,21 +33,36 @@ class Prepared:
         self._clause = clause
         self._compiled: dict[str, _Compiled] = {}
 
-    def run(self, connection: Connection, values: Values = {}) -> Any:  # noqa: ANN401, B006 - a driver's cursor; never changed
-        """The cursor, whose rows and `rowcount` are there at once, or behind the `together` that this stands in."""
-        compiled = self._for(connection)
-        return _driver(connection, compiled.text).execute(compiled.text, compiled.given(values))
-
     def rows(self, connection: Connection, values: Values = {}) -> list[tuple[Any, ...]]:  # noqa: B006 - never changed
-        """All rows at once."""
-        found: list[tuple[Any, ...]] = self.run(connection, values).fetchall()
+        """All its rows."""
+        found: list[tuple[Any, ...]] = self._run(connection, values).fetchall()
         return found
 
-    def run_all(self, connection: Connection, values: Sequence[Values]) -> None:
+    def count(self, connection: Connection, values: Values = {}) -> int:  # noqa: B006 - never changed
+        """How many rows it changed; for one that stands in no `together`."""
+        return int(self._run(connection, values).rowcount)
+
+    def put(self, connection: Connection, values: Values) -> None:
+        """Runs it; nothing is looked at but a fault."""
+        self._run(connection, values)
+
+    def counting(self, connection: Connection, values: Values) -> Callable[[], int]:
+        """Runs it, and gives what tells how many rows it changed, behind the `together` that this stands in."""
+        compiled = self._for(connection)
+        cursor = _cursor(connection, compiled.text, own=True)
+        cursor.execute(compiled.text, compiled.given(values))
+        return lambda: int(cursor.rowcount)
+
+    def put_all(self, connection: Connection, values: Sequence[Values]) -> None:
         """Runs it once for each; the values have the same names."""
         compiled = self._for(connection)
-        cursor = _driver(connection, compiled.text).cursor()
-        cursor.executemany(compiled.text, [compiled.given(one) for one in values])
+        _cursor(connection, compiled.text).executemany(compiled.text, [compiled.given(one) for one in values])
+
+    def _run(self, connection: Connection, values: Values) -> Any:  # noqa: ANN401 - a driver's cursor
+        compiled = self._for(connection)
+        cursor = _cursor(connection, compiled.text)
+        cursor.execute(compiled.text, compiled.given(values))
+        return cursor
 
     def _for(self, connection: Connection) -> _Compiled:
         name = connection.dialect.name
@@ -63,15 +80,15 @@ class Insertion:
         self._each = Prepared(insert(table))
         self._few: dict[int, Prepared] = {}
 
-    def run(self, connection: Connection, rows: Sequence[Values]) -> None:
+    def put(self, connection: Connection, *rows: Values) -> None:
         """Adds the rows, each with a value for every column."""
         if len(rows) == 1:
-            self._each.run(connection, rows[0])
+            self._each.put(connection, rows[0])
         elif len(rows) <= _FEW:
             values = {f"{name}_{place}": value for place, row in enumerate(rows) for name, value in row.items()}
-            self._of(len(rows)).run(connection, values)
+            self._of(len(rows)).put(connection, values)
         else:
-            self._each.run_all(connection, rows)
+            self._each.put_all(connection, rows)
 
     def _of(self, count: int) -> Prepared:
         if count not in self._few:
@@ -99,8 +116,14 @@ class _Compiled:
         return all_values if self._names is None else [all_values[name] for name in self._names]
 
 
-def _driver(connection: Connection, text: str) -> Any:  # noqa: ANN401 - a driver's connection
+def _cursor(connection: Connection, text: str, *, own: bool = False) -> Any:  # noqa: ANN401 - a driver's cursor
+    """The one cursor of a connection, since making one takes psycopg as long as a short statement; or another."""
     told = connection.engine.dispatch.before_cursor_execute
     if told:
         told(connection, None, text, None, None, False)
-    return connection.connection.driver_connection
+    kept = connection.info
+    if own or _CURSOR not in kept:
+        driver: Any = connection.connection.driver_connection
+        cursor = driver.cursor()
+        return cursor if own else kept.setdefault(_CURSOR, cursor)
+    return kept[_CURSOR]

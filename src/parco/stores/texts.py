@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -27,9 +27,9 @@ __all__ = [
     "erase",
     "find",
     "find_all",
-    "finding",
     "intern",
     "intern_all",
+    "lookup",
     "normal",
     "read",
     "read_all",
@@ -52,7 +52,9 @@ _INSERT = Insertion(tables.texts)
 def _find(count: int) -> Prepared:
     """Finds so many texts, of which there are never more at once than kinds."""
     return Prepared(
-        select(_TEXTS.lookup, _TEXTS.digest).where(_TEXTS.lookup.in_([bindparam(f"at_{place}") for place in range(count)]))
+        select(_TEXTS.lookup, _TEXTS.digest).where(
+            _TEXTS.lookup.in_([bindparam(f"at_{place}") for place in range(count)])
+        )
     )
 
 
@@ -63,15 +65,9 @@ def find(connection: Connection, kind: str, text: str) -> str | None:
 
 def find_all(connection: Connection, wanted: Mapping[str, str]) -> dict[str, str]:
     """The digests of those texts, each by its kind, that were stored before."""
-    return finding(connection, wanted)()
-
-
-def finding(connection: Connection, wanted: Mapping[str, str]) -> Callable[[], dict[str, str]]:
-    """The same, to be looked at behind the `together` that this stands in."""
-    lookups = {_lookup(kind, text): kind for kind, text in wanted.items()}
-    sought = {f"at_{place}": lookup for place, lookup in enumerate(lookups)}
-    cursor = _find(len(sought)).run(connection, sought)
-    return lambda: {lookups[lookup]: digest for lookup, digest in cursor.fetchall()}
+    lookups = {lookup(kind, text): kind for kind, text in wanted.items()}
+    rows = _find(len(lookups)).rows(connection, {f"at_{place}": sought for place, sought in enumerate(lookups)})
+    return {lookups[found]: digest for found, digest in rows}
 
 
 def intern(connection: Connection, kind: str, text: str) -> str:
@@ -86,7 +82,7 @@ def intern_all(
     digests = dict(find_all(connection, wanted) if known is None else known)
     rows = {kind: _row(kind, text) for kind, text in wanted.items() if kind not in digests}
     if rows:
-        _INSERT.run(connection, list(rows.values()))
+        _INSERT.put(connection, *rows.values())
     return digests | {kind: row["digest"] for kind, row in rows.items()}
 
 
@@ -107,8 +103,8 @@ def read_all(connection: Connection) -> dict[str, str | None]:
 
 def check_lookups(connection: Connection) -> None:
     """Raises VerificationError unless each text is found under one of the kinds it may be of."""
-    for text, lookup in connection.execute(select(tables.texts.c.text, tables.texts.c.lookup)).all():
-        if text is not None and lookup not in {_lookup(kind, text) for kind in KINDS}:
+    for text, found in connection.execute(select(tables.texts.c.text, tables.texts.c.lookup)).all():
+        if text is not None and found not in {lookup(kind, text) for kind in KINDS}:
             raise VerificationError("a text of the ledger would not be found again: its look-up differs from it")
 
 
@@ -116,7 +112,7 @@ def erase(connection: Connection, kind: str, text: str) -> bool:
     """Erases a text for good; returns whether it was there. Answers to an erased question are found no more."""
     if kind not in ERASABLE:
         raise RequestError(f"only texts of these kinds can be erased: {', '.join(ERASABLE)}")
-    gone = update(tables.texts).where(tables.texts.c.lookup == _lookup(kind, text))
+    gone = update(tables.texts).where(tables.texts.c.lookup == lookup(kind, text))
     return connection.execute(gone.values(salt=None, text=None, lookup=None)).rowcount == 1
 
 
@@ -131,11 +127,12 @@ def _row(kind: str, text: str) -> dict[str, Any]:
         "digest": canonical.salted_digest(salt, stored),
         "salt": salt,
         "text": stored,
-        "lookup": _lookup(kind, text),
+        "lookup": lookup(kind, text),
     }
 
 
-def _lookup(kind: str, text: str) -> str:
+def lookup(kind: str, text: str) -> str:
+    """What a text of this kind is found by."""
     if kind not in KINDS:
         raise InternalError(f"there is no kind of text {kind!r}")
     return hashlib.sha256(f"parco/lookup/1\x00{kind}\x00{normal(text)}".encode()).hexdigest()
