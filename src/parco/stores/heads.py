@@ -8,6 +8,7 @@ one statement before what it does and one behind it, and writes nodes and head: 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -23,7 +24,7 @@ from parco.ledger.proofs import Consistency, Inclusion
 from parco.stores import keys, tables
 from parco.stores.append import appended, key_changed, together
 from parco.stores.keys import SigningKey
-from parco.stores.statements import ONE, Insertion, Prepared
+from parco.stores.statements import FEW, ONE, Insertion, Prepared
 
 __all__ = [
     "Standing",
@@ -175,7 +176,7 @@ def seal(
         key=key.public,
     )
     head = head.signed(key.sign(head.statement))
-    with together(connection):
+    with together(connection) if len(written) <= FEW else nullcontext():
         _ADD_NODES.put(connection, *({"size": seq, "nodes": nodes[seq]} for seq, _ in written))
         _ADD_HEAD.put(connection, vars(head))
     return head

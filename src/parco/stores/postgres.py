@@ -29,6 +29,7 @@ from parco.stores.postgres_connection import (
     begin_repeat,
     begin_write,
     identity_of,
+    may_read_secrets,
     opener,
     target,
 )
@@ -91,6 +92,9 @@ class PostgresStore(Store):
     def close(self) -> None:
         """Closes this thread's connection; the next method opens another."""
         self._holder.drop()
+
+    def _reads_secrets(self, connection: Connection) -> bool:
+        return may_read_secrets(connection)
 
     def _check_database(self, connection: Connection) -> None:
         """A server checks its own pages: `initdb --data-checksums`, `amcheck`."""

@@ -17,7 +17,7 @@ from parco.errors import LedgerFormatError, RequestError, StorageError
 from parco.stores.postgres_schema import SCHEMA, WRITING
 from parco.stores.upgrade import VERSION
 
-__all__ = ["BEGIN_READ", "Target", "begin_repeat", "begin_write", "identity_of", "opener", "target"]
+__all__ = ["BEGIN_READ", "Target", "begin_repeat", "begin_write", "identity_of", "may_read_secrets", "opener", "target"]
 
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -135,6 +135,12 @@ def identity_of(connection: Connection) -> object:
             supported=VERSION,
         )
     return row.identity
+
+
+def may_read_secrets(connection: Connection) -> bool:
+    """Whether the role may read the data sets' secrets and the private signing key: a reader's may not."""
+    asked = "SELECT has_table_privilege('secrets', 'SELECT') AND has_column_privilege('keys', 'private', 'SELECT')"
+    return bool(connection.exec_driver_sql(asked).scalar())
 
 
 def _connect(where: Target) -> psycopg.Connection[Any]:

@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import BindParameter, Connection, Row, bindparam, func, or_, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, func, literal_column, or_, select, update
 
 from parco import canonical
 from parco.errors import (
@@ -49,15 +49,32 @@ _TEXTS = tables.texts.c
 _OPEN = ("reserved", "started")
 _KINDS = ("actor", "question", "key")
 
-_OPEN_REQUESTS = (
-    select(tables.requests, _OWNERS.host, _OWNERS.boot, _OWNERS.pid, _OWNERS.started)
+_OPEN_ONES = (
+    select(_REQUESTS.request, _REQUESTS.state, _OWNERS.host, _OWNERS.boot, _OWNERS.pid, _OWNERS.started)
     .join_from(tables.requests, tables.owners, isouter=True)
-    .where(_REQUESTS.state.in_(_OPEN))
+    .where(or_(*(_REQUESTS.state == literal_column(f"'{state}'") for state in _OPEN)))
     .order_by(_REQUESTS.request)
 )
-_RIVALS = _OPEN_REQUESTS.where(
-    or_(_REQUESTS.question == bindparam("question"), _REQUESTS.key == bindparam("key_digest"))
+_OPEN_REQUESTS = Prepared(_OPEN_ONES)
+_RIVALS = Prepared(
+    _OPEN_ONES.where(or_(_REQUESTS.question == bindparam("question"), _REQUESTS.key == bindparam("key_digest")))
 )
+
+
+class _Open(NamedTuple):
+    """An open request, and, from column `_OWNER` on, who started it; None where nobody did."""
+
+    request: int
+    state: str
+    host: str | None
+    boot: str | None
+    pid: int | None
+    started: int | None
+
+
+_OWNER = 2
+
+
 _LEASES = select(tables.leases).join(tables.requests).where(_REQUESTS.state == "reserved")
 _BY_KEY = select(tables.requests).where(_REQUESTS.key == bindparam("key_digest"))
 _LAST = select(func.max(tables.entries.c.seq)).scalar_subquery()
@@ -157,7 +174,7 @@ class Look:
     request: Request
     names: Mapping[str, str]
     charged: Sequence[tuple[Any, ...]]
-    rivals: Sequence[Row[Any]]
+    rivals: Sequence[_Open]
 
 
 def look(connection: Connection, request: Request) -> Look:
@@ -170,10 +187,10 @@ def look(connection: Connection, request: Request) -> Look:
     rows = _charged(len(accounts)).rows(connection, sought)
     names = dict(zip(_KINDS, rows[0], strict=False)) if rows else texts.find_all(connection, wanted)
     names = {kind: digest for kind, digest in names.items() if digest is not None}
-    rivals: Sequence[Row[Any]] = ()
+    rivals: Sequence[_Open] = ()
     if "key" in names or "question" in names:
         open_ones = {"question": names.get("question"), "key_digest": names.get("key")}
-        rivals = connection.execute(_RIVALS, open_ones).all()
+        rivals = [_Open(*row) for row in _RIVALS.rows(connection, open_ones)]
     return Look(request, names, [row[len(_KINDS) :] for row in rows], rivals)
 
 
@@ -186,16 +203,17 @@ def ended(
     owns what is `in_hand`, and nothing else: what it started and then let go is dead, too.
     """
     if found is None:
-        rows: Sequence[Row[Any]] = connection.execute(_OPEN_REQUESTS).all()
+        rows = [_Open(*row) for row in _OPEN_REQUESTS.rows(connection)]
     else:
         rows = [row for one in found for row in one.rivals]
     if not rows:
         return {}
-    mine, alive = current_owner(), cache(is_alive)
+    begun = [(row.request, row[_OWNER:]) for row in rows if row.state == "started"]
+    mine = tuple(vars(current_owner()).values())
+    # Asked once for each owner, who may have left a hundred thousand.
+    alive = {owner: _is_alive(owner, gone) for owner in {owner for _, owner in begun}}
     dead = {
-        row.request: "started"
-        for row in rows
-        if row.state == "started" and not _is_held(row, mine, alive, in_hand=in_hand, gone=gone)
+        request: "started" for request, owner in begun if not alive[owner] or (owner == mine and request not in in_hand)
     }
     waiting = {row.request for row in rows if row.state == "reserved"}
     leases = connection.execute(_LEASES).all() if waiting else ()
@@ -208,11 +226,9 @@ def ended(
     return dict(sorted((dead | over).items()))
 
 
-def _is_held(row: Row[Any], mine: Owner, alive: Callable[[Owner], bool], *, in_hand: Set[int], gone: Set[str]) -> bool:
-    if row.host is None or row.host in gone:
-        return False
-    owner = Owner(row.host, row.boot, row.pid, row.started)
-    return row.request in in_hand if owner == mine else alive(owner)
+def _is_alive(owner: tuple[Any, ...], gone: Set[str]) -> bool:
+    """Whether an owner's columns name one that may be there; all are None where there is none."""
+    return owner[0] is not None and owner[0] not in gone and is_alive(Owner(*owner))
 
 
 def decide(

@@ -13,15 +13,15 @@ from typing import Any
 
 from sqlalchemy import ClauseElement, ColumnElement, Connection, Dialect, Table, bindparam, insert, literal_column
 
-__all__ = ["ONE", "Insertion", "Prepared"]
+__all__ = ["FEW", "ONE", "Insertion", "Prepared"]
 
 ONE: ColumnElement[int] = literal_column("1")
 """Written out: a server makes a new plan whenever a LIMIT is a parameter."""
 
 _CURSOR = "parco: cursor"
 
-# Rows of one statement at most: as many as a release adds to a table.
-_FEW = 4
+FEW = 4
+"""Rows that one statement adds at most: as many as a release adds to a table."""
 
 Values = Mapping[str, object]
 
@@ -54,7 +54,7 @@ class Prepared:
         return lambda: int(cursor.rowcount)
 
     def put_all(self, connection: Connection, values: Sequence[Values]) -> None:
-        """Runs it once for each; the values have the same names."""
+        """Runs it once for each; the values have the same names. For a file: a server would be asked as often."""
         compiled = self._for(connection)
         _cursor(connection, compiled.text).executemany(compiled.text, [compiled.given(one) for one in values])
 
@@ -73,7 +73,7 @@ class Prepared:
 
 
 class Insertion:
-    """An INSERT of whole rows into a table: a few in one statement, many by one that is run for each."""
+    """An INSERT of whole rows into a table: a few in one statement, many as the database takes them fastest."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -81,14 +81,23 @@ class Insertion:
         self._few: dict[int, Prepared] = {}
 
     def put(self, connection: Connection, *rows: Values) -> None:
-        """Adds the rows, each with a value for every column."""
+        """Adds the rows, each with a value for every column; more than FEW in no `together`."""
         if len(rows) == 1:
             self._each.put(connection, rows[0])
-        elif len(rows) <= _FEW:
+        elif len(rows) <= FEW:
             values = {f"{name}_{place}": value for place, row in enumerate(rows) for name, value in row.items()}
             self._of(len(rows)).put(connection, values)
+        elif connection.dialect.name == "postgresql":
+            self._copy(connection, rows)
         else:
             self._each.put_all(connection, rows)
+
+    def _copy(self, connection: Connection, rows: Sequence[Values]) -> None:
+        names = [column.name for column in self._table.columns]
+        text = f"COPY {self._table.name} ({', '.join(names)}) FROM STDIN"
+        with _cursor(connection, text).copy(text) as copy:
+            for row in rows:
+                copy.write_row([row[name] for name in names])
 
     def _of(self, count: int) -> Prepared:
         if count not in self._few:
