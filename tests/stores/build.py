@@ -153,4 +153,10 @@ def _database(url: str) -> str:
 
 
 def _for_postgres(statement: str) -> str:
+    statement = re.sub(
+        r"CAST\(replace\(body, ('[^']*'), ('[^']*')\) AS BLOB\)",
+        r"convert_to(replace(convert_from(body, 'UTF8'), \1, \2), 'UTF8')",
+        statement,
+    )
+    statement = re.sub(r"zeroblob\((\d+)\)", lambda found: f"x'{bytes(int(found[1])).hex()}'", statement)
     return re.sub(r"x'([0-9a-f]*)'", r"'\\x\1'::bytea", statement)
