@@ -8,6 +8,7 @@ same form. A mark is written after the commit, as well as the machine allows: lo
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -62,12 +63,21 @@ def write(path: Path, head: Head, *, mode: int = 0o644) -> int:
     """Adds a head to a file of heads, which is made, with this mode, if there is none; returns how long it is."""
     line = head.line
     _WRITTEN[:] = [(line, head)]
-    handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, mode)
+    handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR, mode)
     try:
-        os.write(handle, line + b"\n")
-        return os.fstat(handle).st_size
+        size = os.fstat(handle).st_size
+        # Behind a line that a failing disk cut short, the next one begins anew.
+        data = (b"" if size == 0 or _last_byte(handle) == b"\n" else b"\n") + line + b"\n"
+        if os.write(handle, data) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return size + len(data)
     finally:
         os.close(handle)
+
+
+def _last_byte(handle: int) -> bytes:
+    os.lseek(handle, -1, os.SEEK_END)
+    return os.read(handle, 1)
 
 
 def last(path: Path) -> Head | None:
