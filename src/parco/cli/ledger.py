@@ -128,8 +128,8 @@ def verify(
     heads = [head for path in witness or [] for head in marks.read_witness(path)]
     if not verify_ledger(open_ledger(ledger), heads=heads, releases=_read(release or []), strict=strict):
         sys.stderr.write(
-            "all holds that this role may read; the data sets' secrets and the signing key were not looked at: verify as"
-            " the role that parco spends with, to check these too\n"
+            "all holds that this role may read; the data sets' secrets and the signing key were not looked at: verify"
+            " as the role that parco spends with, to check these too\n"
         )
 
 

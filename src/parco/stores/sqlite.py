@@ -70,7 +70,13 @@ class SqliteStore(Store):
             if not _exists(real):
                 raise NotSignedError(f"there is no ledger at {real}: run `parco sign`")
             _check_synced(real)
-            return upgrade_file(real, busy_seconds=busy_seconds)
+            try:
+                return upgrade_file(real, busy_seconds=busy_seconds)
+            except (DBAPIError, sqlite3.Error) as error:
+                if is_unsure(error):
+                    _note_failed_sync(real)
+                    raise _unsynced(real) from None
+                raise
 
     @cached_property
     def marks_path(self) -> Path:

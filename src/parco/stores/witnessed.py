@@ -142,7 +142,7 @@ class Witnessed(ABC):
         if self.marks_path is not None:
             marks.record(self.marks_path, head)
 
-    def _reads_secrets(self, connection: Connection) -> bool:
+    def _reads_secrets(self, _: Connection) -> bool:
         """Whether whoever is connected may read secrets and signing key: of a file, everybody who may read it."""
         return True
 
