@@ -194,21 +194,20 @@ class Ledger:
     def feed(self, line: bytes) -> None:
         """Takes the next line, without its end."""
         found = read(line, self.size + 1)
-        self.need(
-            found["tag"] == "answer" or not self.waiting, "answers", "the answer before is lost; its charge stands"
-        )
-        getattr(self, f"_{found['tag']}")(found)
-        if found["tag"] in ("head", "answer"):
+        tag, size, nodes = found["tag"], self.size + 1, self.nodes
+        self.need(tag == "answer" or not self.waiting, "answers", "the answer before is lost; its charge stands")
+        getattr(self, f"_{tag}")(found)
+        if tag in ("head", "answer"):
             return
-        self.need(int(found["seq"]) == self.size + 1, "canonical", "it stands in another entry's place")
-        self.made, count = [sha256(b"\x00" + line)], self.size
+        self.need(int(found["seq"]) == size, "canonical", "it stands in another entry's place")
+        made, count = [sha256(b"\x00" + line)], size - 1
         while count & 1:
-            self.made.append(sha256(b"\x01" + self.nodes.pop() + self.made[-1]))
+            made.append(sha256(b"\x01" + nodes.pop() + made[-1]))
             count >>= 1
-        self.nodes.append(self.made[-1])
-        self.size += 1
-        if self.size in self.roots:
-            self.roots[self.size] = self.root()
+        nodes.append(made[-1])
+        self.made, self.size = made, size
+        if size in self.roots:
+            self.roots[size] = self.root()
 
     def root(self) -> str:
         """The root over all entries so far."""
