@@ -378,12 +378,12 @@ def _same_question(connection: Connection, found: Look, serves: Callable[[Settle
 def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Started | Reserved:
     request, starts = found.request, isinstance(holder, Owner)
     last = _check_charged(connection, found)
+    for charge in request.charges:
+        values = {"number": charge.account, "cost": charge.cost, "delta": charge.delta}
+        if _SET_ASIDE.count(connection, values) != 1:
+            raise _no_room(connection, charge)
     wanted = {"key": secrets.token_hex(_KEY_BYTES), **_texts(request)}
     with together(connection):
-        charged = [
-            _SET_ASIDE.counting(connection, {"number": charge.account, "cost": charge.cost, "delta": charge.delta})
-            for charge in request.charges
-        ]
         names: dict[str, Any] = texts.intern_all(connection, wanted, known=found.names)
         body: dict[str, Any] = {name: getattr(request, name) for name in _BODY} | names
         makes: list[Callable[[int], Entry]] = [lambda seq: Reserve(seq=seq, time=request.time, **body)]
@@ -394,10 +394,6 @@ def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Star
         row |= {"state": "started" if starts else "reserved", "private": int(request.private)}
         _NEW_REQUEST.put(connection, row)
         (_NEW_OWNER if starts else _NEW_LEASE).put(connection, {"request": number, **vars(holder)})
-    for charge, made in zip(request.charges, charged, strict=True):
-        # What was written beside a charge that was not made is undone with this transaction.
-        if made() != 1:
-            raise _no_room(connection, charge)
     return Started(number) if starts else Reserved(number)
 
 
