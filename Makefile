@@ -22,7 +22,7 @@ check: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python bench/release.py
-	$(BIN)/python bench/ledger.py
+	$(BIN)/python bench/ledger.py --write
 
 bench-accounting: $(VENV)/dev.stamp
 	$(BIN)/python bench/accounting.py --write

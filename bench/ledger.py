@@ -1,5 +1,7 @@
 """What the ledger costs beside the bare database that keeps it, in one run: `make bench`.
 
+With `--write` the table goes to `docs/bench.md`, under "Ledger".
+
 Each figure is a ratio of medians, measured turn by turn so that a busy machine slows both sides alike:
 
     release      begin and settle, without the data, over two bare durable commits of the same rows
@@ -15,6 +17,7 @@ inclusion proof weighs at a million entries is computed, not measured.
 
 from __future__ import annotations
 
+import argparse
 import json
 import secrets
 import sqlite3
@@ -31,9 +34,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from sqlalchemy import Connection, insert, update
 
+from accounting_report import write_section
 from machine import duration, machine
 from parco.audit.verify import verify
 from parco.errors import BudgetError
@@ -55,33 +58,59 @@ VERIFIED, VERIFYING_TURNS = 1_500, 5
 PROVEN = 1_000_000
 ANSWER = b'{"cells":[1,2,3,4,5,6,7,8,9,10,11,12],"parco":"0.1.0"}'
 
+# What is wanted of each figure at most, where something is.
+WANTED = {"release": "1.5", "repeat": "0.5", "recovery": "2", "verify": "6"}
+STORES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
+
 Job = Callable[[], object]
+Row = tuple[str, str, float, float]
 
 
 def main() -> None:
-    """Measures and prints the table."""
-    console = Console()
-    table = Table("store", "what", "ours", "beside", "ratio", title=f"medians of {TURNS}; recovery of {OPEN:,}, once")
+    """Measures, prints the table, and writes it where that is asked for."""
+    chosen = _arguments()
+    console, rows = Console(), list[Row]()
     with tempfile.TemporaryDirectory() as folder:
         names = count()
-        _add(table, "sqlite", lambda: Path(folder) / f"{next(names)}.ledger")
+        rows += _measured("sqlite", lambda: Path(folder) / f"{next(names)}.ledger")
     binaries = programs()
     if binaries is None:
         console.print("PostgreSQL is left out: there is no server on this machine")
     else:
         server = Server(binaries)
         try:
-            _add(table, "postgres", lambda: server.url(server.ledger()))
+            rows += _measured("postgres", lambda: server.url(server.ledger()))
         finally:
             server.remove()
-    console.print(machine("sqlalchemy", "psycopg"))
-    console.print(table)
-    console.print(f"The path of an inclusion proof at {PROVEN:,} entries: at most {_path_bytes()} bytes.")
+    text = _markdown(rows, machine("parco", "sqlalchemy", "psycopg"))
+    print(text)
+    if chosen.write:
+        write_section(Path(__file__).parents[1] / "docs" / "bench.md", "Ledger", text)
 
 
-def _add(table: Table, kind: str, new_place: Callable[[], str | Path]) -> None:
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help='write the table to docs/bench.md, under "Ledger"')
+    return parser.parse_args()
+
+
+def _measured(kind: str, new_place: Callable[[], str | Path]) -> Iterator[Row]:
     for what, ours, beside in _figures(new_place):
-        table.add_row(kind, what, duration(ours), duration(beside), f"{ours / beside:.2f}")
+        yield kind, what, ours, beside
+
+
+def _markdown(rows: Sequence[Row], told: str) -> str:
+    """The table, with what it was measured on, and the weight of a proof."""
+    head = (
+        f"{told}. By `bench/ledger.py`, which says what stands beside what; medians of {TURNS} turns, recovery of"
+        f" {OPEN:,} requests once, {VERIFIED:,} releases verified."
+    )
+    lines = ["| store | what | parco | beside it | ratio | wanted |", "|---|---|--:|--:|--:|--:|"]
+    for kind, what, ours, beside in rows:
+        figures = f"{duration(ours)} | {duration(beside)} | {ours / beside:.2f} | {WANTED.get(what, '')}"
+        lines.append(f"| {STORES[kind]} | {what} | {figures} |")
+    proof = f"The path of an inclusion proof at {PROVEN:,} entries is at most {_path_bytes()} bytes."
+    return "\n\n".join((head, "\n".join(lines), proof)) + "\n"
 
 
 def _figures(new_place: Callable[[], str | Path]) -> Iterator[tuple[str, float, float]]:

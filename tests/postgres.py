@@ -146,6 +146,25 @@ class Server:
                 rows = cursor.fetchall() if cursor.description else []
         return rows
 
+    def dump(self, database: str) -> dict[str, bytes]:
+        """What every table of a ledger holds."""
+        with psycopg.connect(self.url(database, ADMIN)) as connection:
+            names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'parco'").fetchall()
+            kept = {}
+            for (name,) in names:
+                with connection.cursor().copy(f"COPY parco.{name} TO STDOUT") as rows:
+                    kept[name] = b"".join(bytes(part) for part in rows)
+        return kept
+
+    def load(self, database: str, kept: dict[str, bytes]) -> None:
+        """Puts that back in one transaction, past triggers and foreign keys, in the place of what is there."""
+        with psycopg.connect(self.url(database, ADMIN)) as connection:
+            connection.execute("SET LOCAL session_replication_role = replica")
+            for name, rows in kept.items():
+                connection.execute(f"DELETE FROM parco.{name}")
+                with connection.cursor().copy(f"COPY parco.{name} FROM STDIN") as copy:
+                    copy.write(rows)
+
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self._binaries / program), *arguments]
         subprocess.run(command, cwd=self.folder, check=True, capture_output=True, **self._as_user())

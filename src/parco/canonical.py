@@ -13,7 +13,15 @@ from typing import Any
 
 from parco.errors import InternalError, VerificationError
 
-__all__ = ["decode", "digest", "encode", "salted_digest"]
+__all__ = ["decode", "digest", "encode", "encode_plain", "salted_digest"]
+
+
+def _no_float(_: str) -> object:
+    raise ValueError
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_DECODER = json.JSONDecoder(parse_float=_no_float, parse_constant=_no_float)
 
 
 def encode(value: object) -> bytes:
@@ -22,15 +30,15 @@ def encode(value: object) -> bytes:
     Text is brought to Unicode form NFC; keys are sorted by code point. Floats are refused: their text depends on who
     prints them.
     """
-    text = json.dumps(_normal(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode()
+    return _ENCODER.encode(_normal(value)).encode()
 
 
 def decode(data: bytes) -> Any:  # noqa: ANN401 - a JSON tree
     """Returns the value whose encoding is exactly `data`, or raises VerificationError."""
     try:
-        value = json.loads(data)
-        canonical = encode(value) == data
+        value = _DECODER.decode(data.decode())
+        # Whatever is not ASCII would show in the encoding, so that ASCII text needs no Unicode form.
+        canonical = (_ENCODER.encode(value).encode() if data.isascii() else encode(value)) == data
     except (ValueError, RecursionError, InternalError):
         canonical = False
     if not canonical:
@@ -38,6 +46,11 @@ def decode(data: bytes) -> Any:  # noqa: ANN401 - a JSON tree
             "stored bytes are not in canonical form: the file was written or changed by other means"
         )
     return value
+
+
+def encode_plain(value: object) -> bytes:
+    """`encode` of a tree that holds ASCII text and integers alone; of any other it is not canonical."""
+    return _ENCODER.encode(value).encode()
 
 
 def digest(value: object) -> str:
@@ -54,14 +67,17 @@ def salted_digest(salt: bytes, text: str) -> str:
 
 
 def _normal(value: object) -> object:
-    if value is None or isinstance(value, bool | int):
-        return value
     if isinstance(value, str):
-        return unicodedata.normalize("NFC", value)
+        # ASCII text is in form NFC.
+        return value if value.isascii() else unicodedata.normalize("NFC", value)
+    if value is None or isinstance(value, int):
+        return value
     if isinstance(value, list | tuple):
         return [_normal(item) for item in value]
     if isinstance(value, dict):
-        normal = {_key(key): _normal(item) for key, item in value.items()}
+        normal = {
+            key if isinstance(key, str) and key.isascii() else _key(key): _normal(item) for key, item in value.items()
+        }
         if len(normal) != len(value):
             raise InternalError("two keys of a record are the same text in Unicode form NFC")
         return normal

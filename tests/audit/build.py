@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,21 +14,39 @@ from parco.stores.append import forget_appended
 from parco.stores.owner import current_owner
 from parco.stores.records import Recovery, Started
 from parco.stores.sqlite import SqliteStore
-from tests.stores.build import ONE, TENTH, anything, ask, opening, signed_file, started
+from parco.stores.store import Store
+from tests.stores.build import (
+    ONE,
+    TENTH,
+    address_of,
+    anything,
+    ask,
+    backup,
+    opening,
+    put_back,
+    signed_file,
+    started,
+)
 
 HUNDREDTH = ONE // 100
 ANSWER = b'{"cells":[1,-2,3,4,5,6,7,8,9,10,11,12],"parco":"0.1.0"}'
 RENYI = {"name": "walks", "dataset": "steps", "measure": Measure.renyi(Fraction(5, 2)), "contract": "of steps"}
 
 
-def release(store: SqliteStore, question: str, cost: int = HUNDREDTH, scale: int = 100) -> int:
+def release(store: Store, question: str, cost: int = HUNDREDTH, scale: int = 100) -> int:
     """One settled release; its entry."""
     return store.settle(started(store, question=question, cost=cost, scale=scale), answer=ANSWER).position
 
 
 def forty(path: Path) -> SqliteStore:
-    """Signed, released, revised, capped, shared, rotated, lost and recovered, forfeited, and one request left open."""
+    """The forty entries in a file."""
     store = signed_file(path)
+    fill(store)
+    return store
+
+
+def fill(store: Store) -> None:
+    """Signed, released, revised, capped, shared, rotated, lost and recovered, forfeited, and one request left open."""
     for number in range(3):
         release(store, f"first {number}")
     store.sign(opening(name="other", contract="another contract"))
@@ -53,15 +70,15 @@ def forty(path: Path) -> SqliteStore:
         release(store, f"last {number}")
     started(store, question="open", cost=HUNDREDTH, scale=100)
     assert store.head().size == 40
-    return store
 
 
-def _lose(store: SqliteStore) -> None:
+def _lose(store: Store) -> None:
     """One release is lost, found missing by its receipt, and charged again."""
-    backup = shutil.copy(store.path, store.path.with_name("backup"))
+    kept = backup(address_of(store))
     position = release(store, "lost", cost=2 * TENTH, scale=5)
     proof = store.evidence(position - 2, position).proof
-    shutil.copy(backup, store.path)
+    put_back(address_of(store), kept)
+    assert store.marks_path is not None
     store.marks_path.unlink()
     assert store.witness([proof.head]) == [proof.head]
     store.recover(Recovery(actor="steward", reason="a disk failed", receipts=(proof,), unshown=0))

@@ -124,8 +124,8 @@ def test_a_backup_that_was_restored_and_went_on_is_found_by_a_head(store: Sqlite
 HARM = {
     "an entry": "UPDATE entries SET body = CAST(replace(body, '\"fresh\":0', '\"fresh\":1') AS BLOB) WHERE seq = 5",
     "an entry left out": "DELETE FROM entries WHERE seq = 40",
-    "two entries swapped": "UPDATE entries SET seq = CASE seq WHEN 2 THEN -5 ELSE 2 END WHERE seq IN (2, 5);"
-    " UPDATE entries SET seq = 5 WHERE seq = -5",
+    "two entries swapped": "UPDATE entries SET seq = 5000 WHERE seq = 2; UPDATE entries SET seq = 2 WHERE seq = 5;"
+    " UPDATE entries SET seq = 5 WHERE seq = 5000",
     "an answer": "UPDATE answers SET body = CAST(replace(body, '3', '4') AS BLOB) WHERE request = 2",
     "an answer left out": "DELETE FROM answers WHERE request = 2",
     "an account": "UPDATE accounts SET spent = spent - 1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Hashable
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +24,9 @@ Address: TypeAlias = Path | str
 
 # The server of the test that runs, if any.
 SERVERS: list[Server] = []
+
+# Where the ledgers are that `signed_store` made.
+_ADDRESSES: dict[Hashable, Address] = {}
 
 ONE = 10**15
 TENTH = ONE // 10
@@ -44,8 +48,14 @@ def opening(**changes: Any) -> Opening:
 
 def signed_store(address: Address, **changes: Any) -> Store:
     store = create_or_open_ledger(address)
+    _ADDRESSES[store.identity] = address
     store.sign(opening(**changes))
     return store
+
+
+def address_of(store: Store) -> Address:
+    """Where a ledger is that `signed_store` made, or any in a file."""
+    return store.path if isinstance(store, SqliteStore) else _ADDRESSES[store.identity]
 
 
 def signed_file(path: Path, **changes: Any) -> SqliteStore:
@@ -121,9 +131,32 @@ def stored_bytes(address: Address) -> bytes:
     return address.read_bytes()
 
 
+def backup(address: Address) -> bytes | dict[str, bytes]:
+    """All that a ledger holds, to be put back by `put_back`."""
+    if isinstance(address, str):
+        return SERVERS[-1].dump(_database(address))
+    return address.read_bytes()
+
+
+def put_back(address: Address, kept: bytes | dict[str, bytes]) -> None:
+    """Makes a ledger what it was: an old copy of the file, or of the database as a stale replica has it."""
+    if isinstance(address, str):
+        assert isinstance(kept, dict)
+        SERVERS[-1].load(_database(address), kept)
+    else:
+        assert isinstance(kept, bytes)
+        address.write_bytes(kept)
+
+
 def _database(url: str) -> str:
     return url.split("@/")[1].split("?", maxsplit=1)[0]
 
 
 def _for_postgres(statement: str) -> str:
+    statement = re.sub(
+        r"CAST\(replace\(body, ('[^']*'), ('[^']*')\) AS BLOB\)",
+        r"convert_to(replace(convert_from(body, 'UTF8'), \1, \2), 'UTF8')",
+        statement,
+    )
+    statement = re.sub(r"zeroblob\((\d+)\)", lambda found: f"x'{bytes(int(found[1])).hex()}'", statement)
     return re.sub(r"x'([0-9a-f]*)'", r"'\\x\1'::bytea", statement)

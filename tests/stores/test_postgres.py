@@ -25,6 +25,7 @@ from parco.errors import (  # noqa: E402
     StorageError,
 )
 from parco.stores import postgres_faults  # noqa: E402
+from parco.stores.append import appended  # noqa: E402
 from parco.stores.postgres import PostgresStore  # noqa: E402
 from parco.stores.postgres_connection import target  # noqa: E402
 from parco.stores.postgres_schema import administrators_sql  # noqa: E402
@@ -345,7 +346,7 @@ def test_a_connection_that_is_lost_in_every_commit_ends_in_an_error(url: str, mo
 
     def lose(connection: Any) -> None:
         # The look-up itself has nothing to commit.
-        if connection.info.get("parco: entries appended in this transaction"):
+        if appended(connection):
             _lose_the_question(connection)
 
     with hooked("commit", lose), pytest.raises(StorageError, match="nothing was written"):

@@ -6,15 +6,17 @@ import gzip
 import os
 import re
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from parco.errors import LedgerFormatError, NotSignedError, VerificationError
+from parco.errors import LedgerFormatError, NotSignedError, StorageError, VerificationError
 from parco.stores import keys, upgrade
-from parco.stores.sqlite import SqliteStore
+from parco.stores.sqlite import SqliteStore, failed_sync_path
 
 from .build import ONE, opening, run_sql, signed_store, started
+from .disk import Disk, watched
 from .test_crash import every_statement
 
 OLD = Path(__file__).parents[1] / "data" / "ledger_v1.gz"
@@ -118,6 +120,53 @@ def test_killed_before_each_statement_the_ledger_is_old_or_new(tmp_path: Path) -
     assert killed > len(before)
     assert SqliteStore.open(path).head().size == len(before)
     assert SqliteStore.open(path).verify().size == len(before)
+
+
+FAULTS = {
+    "disk-full": dict.fromkeys(("write", "truncate"), sqlite3.SQLITE_FULL),
+    "io-error": {
+        "write": sqlite3.SQLITE_IOERR_WRITE,
+        "truncate": sqlite3.SQLITE_IOERR_TRUNCATE,
+        "sync": sqlite3.SQLITE_IOERR_FSYNC,
+        "delete": sqlite3.SQLITE_IOERR_DELETE,
+    },
+}
+
+
+@pytest.mark.parametrize("faults", FAULTS)
+def test_where_the_disk_fails_at_each_step_the_ledger_is_old_or_new(tmp_path: Path, faults: str) -> None:
+    """Never done by half, never told as done where it is not; after a failed sync nothing is written for the time."""
+    old, path = _old(tmp_path / "old.ledger"), tmp_path / "x.ledger"
+    before, schema = _bodies(old), _schema(old)
+    try:
+        with watched(Disk()):
+            pass
+    except OSError as error:
+        pytest.skip(f"failures of the disk are left out: SQLite's library cannot be reached ({error})")
+    number, steps, told = 0, 1, True
+    while number < steps:
+        shutil.copy(old, path)
+        disk, told = Disk(broken=number), True
+        with watched(disk, faults=FAULTS[faults]):
+            try:
+                SqliteStore.upgrade(path)
+            except StorageError:
+                told = False
+        if disk.failed and disk.steps[number].kind == "sync" and not told:
+            with pytest.raises(StorageError, match="failed-sync"):
+                SqliteStore.upgrade(path)
+            failed_sync_path(path).unlink()
+        version = run_sql(path, "PRAGMA user_version")[0][0]
+        assert version in (1, upgrade.VERSION)
+        assert _bodies(path) == before
+        if version == 1:
+            assert not told, f"step {number} failed, and success was reported"
+            assert _schema(path) == schema
+            assert SqliteStore.upgrade(path) == 1
+        SqliteStore.open(path).verify()
+        number, steps = number + 1, max(steps, len(disk.steps))
+    assert number > 10
+    assert told, "the last step was not reached"
 
 
 def test_a_ledger_that_does_not_add_up_is_not_signed(tmp_path: Path) -> None:

@@ -16,9 +16,11 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+LOAD = json.JSONDecoder().raw_decode  # of fields whose form was matched as a whole
 ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode  # the one encoding of ASCII text and integers
 
 
@@ -135,34 +137,34 @@ def pattern(form: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"[A-Z]{3,}", lambda kind: f"(?:{KINDS[kind[0]]})", form))
 
 
-TAG = re.compile('"tag":"([a-z]+)"')
 PATTERNS = {tag: pattern(form) for form in FORMS for tag in re.findall(r'"tag":"(\w+)"', form)}
 
 
 def read(line: bytes, entry: int) -> re.Match[str]:
     """The fields of a line, or CheckError."""
     text = line.decode("ascii", errors="replace")
-    tag = TAG.search(text)
-    if tag is None or tag[1] not in PATTERNS:
+    tag = text.partition('"tag":"')[2].partition('"')[0]
+    if tag not in PATTERNS:
         raise CheckError("parseable", entry, "the line is not a record, or of a kind that is not known here")
-    if (found := PATTERNS[tag[1]].fullmatch(text)) is None:
+    if (found := PATTERNS[tag].fullmatch(text)) is None:
         raise CheckError("canonical", entry, "the line is not in the one form of its kind")
     return found
 
 
-def price(measure: str, order: str | None, facts: re.Match[str]) -> int | None:
+@lru_cache(maxsize=256)  # a ledger has the same few noises again and again
+def price(measure: str, order: str | None, kind: str, *ratios: str) -> int | None:
     """The cost of a `reserve` in 10^-15, rounded up (docs/mathematics.md, "Costs"); None where there is no rule."""
-    texts = ",".join((*facts.group("scale", "lattice", "l1", "l2_squared"), order or "[1,1]"))
-    (s, t), (g, h), (a, b), (c, d), (m, n) = json.loads(f"[{texts}]")
+    (s, t), (g, h), (a, b), (c, d), (m, n) = map(json.loads, (*ratios, order or "[1,1]"))
     factor = {"gdp": (1, 1), "zcdp": (1, 2), "renyi": (m, 2 * n)}.get(measure)
     # Fractions have one form. Off the lattice two neighbours have different supports, and no epsilon holds.
     lowest = math.gcd(s, t) == math.gcd(g, h) == math.gcd(a, b) == math.gcd(c, d) == math.gcd(m, n) == 1
-    if not lowest or (facts["kind"] == "gaussian") != bool(factor) or not (factor or a * h % (b * g) == 0):
+    if not lowest or (kind == "gaussian") != bool(factor) or not (factor or a * h % (b * g) == 0):
         return None
     top, bottom = (factor[0] * c * t * t, factor[1] * d * s * s) if factor else (a * t, b * s)
     return -(-(10**15) * int(top) // int(bottom))
 
 
+FACTS = ("kind", "scale", "lattice", "l1", "l2_squared")  # what a cost depends on, as groups of a `reserve`
 CAP, SPENT, RESERVED, EXCESS = 1, 2, 3, 4  # places in an account as `settle` lists it; of its delta, four places on
 # From which state a request comes to which, and how often its charges are then added to what is reserved and spent.
 STEPS = {"start": ("reserved", "started", 0, 0), "void": ("reserved", "void", -1, 0),
@@ -192,21 +194,20 @@ class Ledger:
     def feed(self, line: bytes) -> None:
         """Takes the next line, without its end."""
         found = read(line, self.size + 1)
-        self.need(
-            found["tag"] == "answer" or not self.waiting, "answers", "the answer before is lost; its charge stands"
-        )
-        getattr(self, f"_{found['tag']}")(found)
-        if found["tag"] in ("head", "answer"):
+        tag, size, nodes = found["tag"], self.size + 1, self.nodes
+        self.need(tag == "answer" or not self.waiting, "answers", "the answer before is lost; its charge stands")
+        getattr(self, f"_{tag}")(found)
+        if tag in ("head", "answer"):
             return
-        self.need(int(found["seq"]) == self.size + 1, "canonical", "it stands in another entry's place")
-        self.made, count = [sha256(b"\x00" + line)], self.size
+        self.need(int(found["seq"]) == size, "canonical", "it stands in another entry's place")
+        made, count = [sha256(b"\x00" + line)], size - 1
         while count & 1:
-            self.made.append(sha256(b"\x01" + self.nodes.pop() + self.made[-1]))
+            made.append(sha256(b"\x01" + nodes.pop() + made[-1]))
             count >>= 1
-        self.nodes.append(self.made[-1])
-        self.size += 1
-        if self.size in self.roots:
-            self.roots[self.size] = self.root()
+        nodes.append(made[-1])
+        self.made, self.size = made, size
+        if size in self.roots:
+            self.roots[size] = self.root()
 
     def root(self) -> str:
         """The root over all entries so far."""
@@ -222,7 +223,7 @@ class Ledger:
 
     def rows(self, text: str, *, key: int = 1, least: int = 1) -> list[list[Any]]:
         """The rows of a field, strictly rising by their first columns."""
-        rows: list[list[Any]] = json.loads(text)
+        rows: list[list[Any]] = LOAD(text)[0]
         keys = [tuple(row[:key]) for row in rows] if len(rows) != 1 else []
         self.need(len(rows) >= least and keys == sorted(set(keys)), "canonical", "its rows are not in order")
         return rows
@@ -273,7 +274,7 @@ class Ledger:
         known = any(row[0] in own for row in charges) and all(row[0] in self.accounts for row in charges)
         self.need(known, "lineage", "it charges no account of a contract in force, or one that was never opened")
         for number, cost, delta in charges:
-            exact = price(str(self.terms[number][1]), self.terms[number][2], found)
+            exact = price(str(self.terms[number][1]), self.terms[number][2], *found.group(*FACTS))
             self.need((cost, delta) == (exact, 0), "priced", "it is not charged what its noise and sensitivity cost")
             _, cap, spent, reserved, *_ = self.accounts[number]
             self.need(cost <= cap - spent - reserved, "capped", "an account has no room for its charge")

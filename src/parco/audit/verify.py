@@ -77,8 +77,11 @@ class _StrictLedger(_Ledger):
                 raise CheckError("strict", number, "it is still open: it was neither settled nor forfeited")
 
 
-def verify(store: Store, *, heads: Sequence[Head] = (), releases: Sequence[object] = (), strict: bool = False) -> None:
+def verify(store: Store, *, heads: Sequence[Head] = (), releases: Sequence[object] = (), strict: bool = False) -> bool:
     """For every ledger on which all checks hold, returns; else VerificationError, with `check` and `entry` as facts.
+
+    Returns True, or False where the database's role may not read the data sets' secrets and the signing key, which were
+    then not looked at; all else holds.
 
     heads: seen outside; the ledger has to extend them, as well as the file of heads beside it. releases: records as
     `Release.record` makes them, which have to say what the ledger does. strict: also every signature, the database's
@@ -99,10 +102,11 @@ def verify(store: Store, *, heads: Sequence[Head] = (), releases: Sequence[objec
     except CheckError as error:
         raise _fault(error, affected=_underpriced(store) if error.args[0] == "priced" else ()) from None
     with _named("kept"):
-        store.check_kept()
+        whole = store.check_kept()
     if strict:
         with _named("strict"):
             store.check_sound()
+    return whole
 
 
 def _feed(store: Store, ledger: _Ledger, size: int) -> None:
@@ -168,7 +172,7 @@ def _underpriced(store: Store) -> tuple[int, ...]:
             measures |= {row[0]: (fields["measure"], fields["order"]) for row in rows}
         elif fields["tag"] == "reserve":
             charges = json.loads(fields["charges"])
-            exact = [offline.price(*measures[row[0]], fields) for row in charges]
+            exact = [offline.price(*measures[row[0]], *fields.group(*offline.FACTS)) for row in charges]
             if any(price is None or row[1] < price for row, price in zip(charges, exact, strict=True)):
                 found.append(int(fields["seq"]))
     return tuple(found)

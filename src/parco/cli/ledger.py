@@ -126,7 +126,11 @@ def verify(
     from parco.stores.address import open_ledger
 
     heads = [head for path in witness or [] for head in marks.read_witness(path)]
-    verify_ledger(open_ledger(ledger), heads=heads, releases=_read(release or []), strict=strict)
+    if not verify_ledger(open_ledger(ledger), heads=heads, releases=_read(release or []), strict=strict):
+        sys.stderr.write(
+            "all holds that this role may read; the data sets' secrets and the signing key were not looked at: verify"
+            " as the role that parco spends with, to check these too\n"
+        )
 
 
 @app.command(epilog="Example:  `parco ledger export --ledger purchases.ledger > purchases.export`")

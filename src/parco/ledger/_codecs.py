@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from parco.measure import UNITS_MAX
@@ -68,6 +69,12 @@ def _read_positive(value: object) -> Fraction:
     if not isinstance(value, list):
         raise TypeError
     top, bottom = (_COMPONENT.read(part) for part in value)
+    return _lowest(top, bottom)
+
+
+# A ledger names the same few numbers again and again.
+@lru_cache(maxsize=1024)
+def _lowest(top: int, bottom: int) -> Fraction:
     _require(math.gcd(top, bottom) == 1)
     return Fraction(top, bottom)
 
@@ -135,7 +142,7 @@ def row(kind: type[Any], *columns: Codec) -> Codec:
             raise ValueError
         return kind(*(codec.read(item) for codec, item in zip(columns, value, strict=True)))
 
-    return Codec(lambda value: list(astuple(value)), read)
+    return Codec(lambda value: [*vars(value).values()], read)
 
 
 def sorted_rows(item: Codec, *by: str, least: int = 1) -> Codec:

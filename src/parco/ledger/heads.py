@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 
 from parco import canonical
 from parco.errors import LedgerFormatError, VerificationError
@@ -48,9 +49,7 @@ class Head:
     @property
     def statement(self) -> bytes:
         """The bytes that are signed."""
-        record = self.record()
-        del record["signature"]
-        return _LABEL + canonical.encode(record)
+        return _statement(self.size, self.root, self.accounts, self.previous, self.key)
 
     @property
     def digest(self) -> str:
@@ -60,7 +59,7 @@ class Head:
     @property
     def line(self) -> bytes:
         """The head as its one line of text, without the end of the line."""
-        return canonical.encode(self.record())
+        return _line(self)
 
     def record(self) -> dict[str, object]:
         """The head as a tree of text and integers."""
@@ -68,7 +67,20 @@ class Head:
 
     def signed(self, signature: bytes) -> Head:
         """The same head with its signature."""
-        return replace(self, signature=signature.hex())
+        return Head(**{**vars(self), "signature": signature.hex()})
+
+
+# What one commit signs and marks, the next one checks and continues.
+@lru_cache(maxsize=16)
+def _line(head: Head) -> bytes:
+    return canonical.encode(head.record())
+
+
+@lru_cache(maxsize=16)
+def _statement(size: int, root: str, accounts: str, previous: str | None, key: str) -> bytes:
+    record = Head(size=size, root=root, accounts=accounts, previous=previous, key=key).record()
+    del record["signature"]
+    return _LABEL + canonical.encode(record)
 
 
 def head_of(record: object) -> Head:

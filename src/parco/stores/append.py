@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, bindparam, func, insert, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from parco.ledger.entries import Entry, encode
 from parco.stores import tables
+from parco.stores.statements import Insertion, Prepared
 
-__all__ = ["append", "append_all", "appended", "forget_appended", "last_entry", "stands", "together"]
+__all__ = [
+    "append",
+    "append_all",
+    "appended",
+    "forget_appended",
+    "key_changed",
+    "last_entry",
+    "note_key",
+    "stands",
+    "together",
+]
 
-_APPENDED = "parco: entries appended in this transaction"
+_THIS = "parco: what this transaction did"
 
-_LAST = select(func.max(tables.entries.c.seq))
+_LAST = Prepared(select(func.max(tables.entries.c.seq)))
 _BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
-_INSERT = insert(tables.entries)
+_INSERT = Insertion(tables.entries)
 
 
 def together(connection: Connection) -> AbstractContextManager[object]:
@@ -34,25 +46,47 @@ def append(connection: Connection, make: Callable[[int], Entry]) -> int:
 def append_all(connection: Connection, makes: Sequence[Callable[[int], Entry]], *, last: int) -> list[int]:
     """Stores the entries that follow entry `last`, and returns their sequences."""
     sequences = range(last + 1, last + 1 + len(makes))
-    rows = [{"seq": seq, "body": encode(make(seq))} for seq, make in zip(sequences, makes, strict=True)]
-    connection.execute(_INSERT, rows)
-    connection.info.setdefault(_APPENDED, []).extend((row["seq"], row["body"]) for row in rows)
+    rows = [(seq, encode(make(seq))) for seq, make in zip(sequences, makes, strict=True)]
+    _INSERT.put(connection, *({"seq": seq, "body": body} for seq, body in rows))
+    _this(connection).appended.extend(rows)
     return list(sequences)
 
 
 def last_entry(connection: Connection) -> int:
     """The sequence of the last entry, 0 where there is none."""
-    return connection.scalar(_LAST) or 0
+    ((found,),) = _LAST.rows(connection)
+    return found or 0
 
 
 def forget_appended(connection: Connection) -> None:
     """To be called where a transaction begins."""
-    connection.info.pop(_APPENDED, None)
+    connection.info.pop(_THIS, None)
 
 
 def appended(connection: Connection) -> list[tuple[int, bytes]]:
     """Sequence and bytes of each entry stored in the transaction at hand."""
-    return list(connection.info.get(_APPENDED, ()))
+    return list(_this(connection).appended)
+
+
+def note_key(connection: Connection) -> None:
+    """The transaction at hand changed which key signs."""
+    _this(connection).key_changed = True
+
+
+def key_changed(connection: Connection) -> bool:
+    """Whether it did."""
+    return _this(connection).key_changed
+
+
+@dataclass
+class _This:
+    appended: list[tuple[int, bytes]] = field(default_factory=list)
+    key_changed: bool = False
+
+
+def _this(connection: Connection) -> _This:
+    found: _This = connection.info.setdefault(_THIS, _This())
+    return found
 
 
 def stands(connection: Connection, entries: Sequence[tuple[int, bytes]]) -> bool:

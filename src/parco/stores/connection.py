@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 
@@ -69,7 +70,8 @@ def _engine() -> Engine:
     # The driver begins nothing by itself (isolation_level=None below): what begins, and how, is decided here alone.
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        connection.exec_driver_sql(connection.get_execution_options().get("begin", BEGIN_READ))
+        driver: Any = connection.connection.driver_connection
+        driver.execute(connection.get_execution_options().get("begin", BEGIN_READ))
 
     return engine
 

@@ -7,19 +7,40 @@ its head. No text is among them (texts name people), no secret and no private ke
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, select
 
 from parco.ledger.entries import FORMAT
 from parco.stores import tables
+from parco.stores.statements import Prepared
 
 __all__ = ["BATCH", "lines"]
 
-BATCH = 5_000
-_FETCH = 100
+BATCH = 1_000
+
+_ENTRIES, _HEADS, _REQUESTS, _ANSWERS = (
+    table.c for table in (tables.entries, tables.heads, tables.requests, tables.answers)
+)
+
+
+def _between(query: Select[Any], place: ColumnElement[int]) -> Prepared:
+    """The rows of a query behind one place, up to another, in order."""
+    return Prepared(query.where(place > bindparam("start"), place <= bindparam("end")).order_by(place))
+
+
+_BODIES = _between(select(_ENTRIES.seq, _ENTRIES.body), _ENTRIES.seq)
+_SIGNED = _between(
+    select(_HEADS.size, _HEADS.root, _HEADS.accounts, _HEADS.previous, _HEADS.key, _HEADS.signature), _HEADS.size
+)
+_ANSWERED = _between(
+    select(_REQUESTS.settled, _ANSWERS.request, _ANSWERS.salt, _ANSWERS.body).select_from(
+        tables.answers.join(tables.requests)
+    ),
+    _REQUESTS.settled,
+)
 
 
 def lines(reading: Callable[[], AbstractContextManager[Connection]], until: int) -> Iterator[bytes]:
@@ -35,17 +56,11 @@ def lines(reading: Callable[[], AbstractContextManager[Connection]], until: int)
 
 def _batch(connection: Connection, start: int, end: int) -> Iterator[bytes]:
     """The lines of the entries behind `start`, up to `end`."""
-    entries, heads, requests, answers = tables.entries.c, tables.heads.c, tables.requests.c, tables.answers.c
-    bodies = select(entries.seq, entries.body).where(entries.seq > start, entries.seq <= end).order_by(entries.seq)
-    signed = select(heads.size, heads.root, heads.accounts, heads.previous, heads.key, heads.signature)
-    answered = select(requests.settled, answers.request, answers.salt, answers.body).select_from(
-        tables.answers.join(tables.requests)
-    )
-    signed = signed.where(heads.size > start, heads.size <= end).order_by(heads.size)
-    answered = answered.where(requests.settled > start, requests.settled <= end).order_by(requests.settled)
-    behind, above = _rows(connection, answered), _rows(connection, signed)
+    ends = {"start": start, "end": end}
+    bodies, signed, answered = (query.rows(connection, ends) for query in (_BODIES, _SIGNED, _ANSWERED))
+    behind, above = iter(answered), iter(signed)
     answer, head = next(behind, None), next(above, None)
-    for seq, body in _rows(connection, bodies):
+    for seq, body in bodies:
         yield bytes(body)
         while answer is not None and answer[0] <= seq:
             yield _answer(*answer[1:])
@@ -53,11 +68,6 @@ def _batch(connection: Connection, start: int, end: int) -> Iterator[bytes]:
         while head is not None and head[0] <= seq:
             yield _head(*head)
             head = next(above, None)
-
-
-def _rows(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Any]]:
-    # A few at a time: thousands of rows alive at once would keep the garbage collector busy.
-    return iter(connection.execute(query.execution_options(yield_per=_FETCH)))
 
 
 # Written out by hand, since a large ledger has many: the canonical form, if the fields are what they should be.

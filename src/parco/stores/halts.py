@@ -18,9 +18,11 @@ _STRAYS = tables.strays.c
 _RECOVER = "nothing is released until `parco ledger recover` has charged what the receipts of the lost releases show"
 
 
-def check(connection: Connection) -> None:
-    """Raises HaltedError while a head is known that this ledger signed, does not extend, and has not answered for."""
-    size = connection.scalar(select(_STRAYS.size).where(_STRAYS.recovered.is_(None)).limit(1))
+def check(size: int | None) -> None:
+    """Raises HaltedError while a head is known that this ledger signed, does not extend, and has not answered for.
+
+    `size` is that of such a head (`heads.Standing.halting`).
+    """
     if size is not None:
         raise HaltedError(
             f"this ledger does not extend its own head of {size} entries, which was seen outside: it is an old copy, or"

@@ -1,16 +1,19 @@
 """Heads kept as the ledger grows: each commit checks the last head, adds its nodes to the tree, and signs the next.
 
 All of it is inside the transaction that appends, which holds the write lock from its beginning: so a release stays two
-durable commits, and appending takes O(log n). What is signed is read back and hashed again before.
+durable commits, and appending takes O(log n). What is signed is read back and hashed again before. Each commit runs
+one statement before what it does and one behind it, and writes nodes and head: a server is asked three times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, bindparam, insert, select
+from sqlalchemy import Connection, Row, Select, bindparam, cast, func, literal_column, null, select, union_all
 
 from parco.errors import VerificationError
 from parco.ledger import merkle
@@ -19,7 +22,9 @@ from parco.ledger.heads import Head, accounts_digest
 from parco.ledger.merkle import Node
 from parco.ledger.proofs import Consistency, Inclusion
 from parco.stores import keys, tables
-from parco.stores.append import appended
+from parco.stores.append import appended, key_changed, together
+from parco.stores.keys import SigningKey
+from parco.stores.statements import FEW, ONE, Insertion, Prepared
 
 __all__ = [
     "Standing",
@@ -38,32 +43,81 @@ __all__ = [
 T = TypeVar("T")
 
 _HASH_BYTES = 32
+_FIELDS = tuple(Head.__dataclass_fields__)
 _ENTRIES, _TREE, _HEADS = tables.entries.c, tables.tree.c, tables.heads.c
 
-# Every commit runs these: built once, they cost half.
 _LAST = select(tables.heads).order_by(_HEADS.size.desc()).limit(1)
 _NODES = select(tables.tree).where(_TREE.size.in_(bindparam("sizes", expanding=True)))
-_ROWS_AFTER = (
-    select(_ENTRIES.seq, _ENTRIES.body, _TREE.nodes)
-    .select_from(tables.entries.outerjoin(tables.tree, _TREE.size == _ENTRIES.seq))
-    .where(_ENTRIES.seq > bindparam("after"))
-    .order_by(_ENTRIES.seq)
+_BALANCES = tuple(tables.accounts.c[name] for name in Balance.__dataclass_fields__)
+_ADD_NODES, _ADD_HEAD = Insertion(tables.tree), Insertion(tables.heads)
+
+
+def _and_accounts(query: Select[Any]) -> Prepared:
+    """In one statement: all accounts, and the rows of `query` behind as many columns of nothing. In any order."""
+    own = query.selected_columns
+    moved = query.with_only_columns(*(cast(null(), column.type) for column in _BALANCES), *own)
+    return Prepared(union_all(select(*_BALANCES, *(cast(null(), column.type) for column in own)), moved))
+
+
+def _standing() -> Prepared:
+    """All that a commit checks before it adds anything: all accounts, and a row for each node of the last root.
+
+    The root over n entries is made of the nodes that entry n completes, and n without its lowest one in binary, and so
+    on down to nothing. The last head, its entry, its key and a head that halts the ledger stand in every row.
+    """
+    peaks = select(func.max(_HEADS.size).label("size")).cte("peaks", recursive=True)
+    lower = peaks.c.size.op("&")(peaks.c.size - ONE)
+    peaks = peaks.union_all(select(lower).where(lower > literal_column("0")))
+    private = tables.keys.c.private.is_not(None)
+    parts = (
+        # One by one, so that no plan ever reads the whole tree.
+        select(_TREE.nodes).where(_TREE.size == peaks.c.size),
+        select(func.max(_ENTRIES.seq)),
+        select(func.count()).select_from(tables.keys).where(private),
+        select(tables.keys.c.key).where(private).limit(ONE),
+        select(tables.keys.c.private).where(private).limit(ONE),
+        select(tables.strays.c.size).where(tables.strays.c.recovered.is_(None)).limit(ONE),
+    )
+    return _and_accounts(
+        select(
+            peaks.c.size,
+            _ENTRIES.body,
+            *(part.scalar_subquery() for part in parts),
+            *(_HEADS[name] for name in _FIELDS),
+        )
+        .select_from(peaks)
+        .join(tables.heads, _HEADS.size == select(func.max(_HEADS.size)).scalar_subquery())
+        .outerjoin(tables.entries, _ENTRIES.seq == _HEADS.size)
+    )
+
+
+_STANDING = _standing()
+# Between two ends, so that a server that plans for any of them expects a few; and whether there is any behind.
+_ADDED = _and_accounts(
+    select(_ENTRIES.seq, _ENTRIES.body, select(func.max(_ENTRIES.seq)).scalar_subquery()).where(
+        _ENTRIES.seq > bindparam("after"), _ENTRIES.seq <= bindparam("until")
+    )
 )
-_BALANCES = select(*(tables.accounts.c[name] for name in Balance.__dataclass_fields__)).order_by(
-    tables.accounts.c.account
+_GROWN = Prepared(
+    select(_TREE.size, _TREE.nodes)
+    .where(_TREE.size > bindparam("start"), _TREE.size <= bindparam("end"))
+    .order_by(_TREE.size)
 )
-_ADD_NODES, _ADD_HEAD = insert(tables.tree), insert(tables.heads)
+_ANY = Prepared(select(func.max(_ENTRIES.seq)))
 
 
 @dataclass(frozen=True)
 class Standing:
     """The ledger as a commit finds it: its last head, None on a new one, and the nodes that its root is made of.
 
-    `nodes` gives rows of the tree by size.
+    `nodes` gives rows of the tree by size; `key` signs, and can change in this transaction alone; `halting` is the size
+    of a head that it signed, does not extend and has not answered for, None if there is none.
     """
 
     head: Head | None = None
     nodes: Mapping[int, bytes] = field(default_factory=dict)
+    key: SigningKey | None = None
+    halting: int | None = None
 
 
 def check(connection: Connection) -> Standing:
@@ -72,24 +126,26 @@ def check(connection: Connection) -> Standing:
     Looks at what a broken disk, a lost journal or another program would have changed: the number of entries, the last
     of them, the root, the accounts, the head itself. `verify` looks at all the rest.
     """
-    head = last(connection)
-    size = 0 if head is None else head.size
-    rows = connection.execute(_ROWS_AFTER, {"after": max(0, size - 1)}).all()
-    _require([row.seq for row in rows] == [size] * (size > 0), f"its last entry is not that of its last head, {size}")
-    if head is None:
+    accounts, rows = _split(_STANDING.rows(connection))
+    if not rows:
+        _require(_ANY.rows(connection) == [(None,)], "its last entry is not that of its last head, 0")
         return Standing()
-    nodes, root = _walk(connection, lambda node: merkle.root(size, node))
-    leaf = merkle.leaf(rows[0].body)
-    _require((rows[0].nodes or b"")[:_HASH_BYTES] == leaf, f"entry {size} differs from the one that was signed")
+    _, body, _, last_entry, private, public, seed, halting, *facts = rows[0]
+    head = Head(**dict(zip(_FIELDS, facts, strict=True)))
+    size, nodes = head.size, {row[0]: bytes(row[2]) for row in rows if row[2] is not None}
+    _require(last_entry == size and body is not None, f"its last entry is not that of its last head, {size}")
+    root = merkle.root(size, _reader(nodes))
+    same = nodes.get(size, b"")[:_HASH_BYTES] == merkle.leaf(body)
+    _require(same, f"entry {size} differs from the one that was signed")
     _require(root.hex() == head.root, "its tree has another root than its last head")
-    _require(_accounts(connection) == head.accounts, "its accounts differ from those at its last head")
-    key = keys.current(connection)
+    _require(_digest(accounts) == head.accounts, "its accounts differ from those at its last head")
+    key = keys.of([(public, seed)] * max(1, private))
     # Signing again is as good as verifying, since there is one signature, and takes a third of the time.
     _require(
         key is not None and key.public == head.key and key.sign(head.statement).hex() == head.signature,
         "its last head is not signed by its key",
     )
-    return Standing(head, nodes)
+    return Standing(head, nodes, key, halting)
 
 
 def seal(
@@ -103,22 +159,26 @@ def seal(
     if not written:
         return None
     old = 0 if before.head is None else before.head.size
-    stored = [(row.seq, bytes(row.body)) for row in connection.execute(_ROWS_AFTER, {"after": old})]
-    _require(stored == written, f"what follows entry {old} was not stored as it was written")
+    size = written[-1][0]
+    accounts, added = _split(_ADDED.rows(connection, {"after": old, "until": size}))
+    stored = sorted((seq, bytes(body)) for seq, body, _ in added)
+    _require(stored == written and added[0][2] == size, f"what follows entry {old} was not stored as it was written")
     nodes = dict(before.nodes)
     for seq, body in written:
         nodes[seq] = b"".join(merkle.completed(seq, merkle.leaf(body), _reader(nodes)))
-    connection.execute(_ADD_NODES, [{"size": seq, "nodes": nodes[seq]} for seq, _ in written])
-    key, size = keys.current(connection) or keys.make(connection), written[-1][0]
+    known = keys.current(connection) if before.key is None or key_changed(connection) else before.key
+    key = known or keys.make(connection)
     head = Head(
         size=size,
         root=merkle.root(size, _reader(nodes)).hex(),
-        accounts=_accounts(connection),
+        accounts=_digest(accounts),
         previous=None if before.head is None else before.head.digest,
         key=key.public,
     )
     head = head.signed(key.sign(head.statement))
-    connection.execute(_ADD_HEAD, vars(head))
+    with together(connection) if len(written) <= FEW else nullcontext():
+        _ADD_NODES.put(connection, *({"size": seq, "nodes": nodes[seq]} for seq, _ in written))
+        _ADD_HEAD.put(connection, vars(head))
     return head
 
 
@@ -178,8 +238,7 @@ def consistency(connection: Connection, old: Head, head: Head) -> Consistency:
 
 def rows(connection: Connection, start: int, end: int) -> list[tuple[int, bytes]]:
     """The rows of the tree behind `start`, up to `end`: a size, and the nodes that its last leaf completes."""
-    query = select(tables.tree).where(_TREE.size > start, _TREE.size <= end).order_by(_TREE.size)
-    return [(size, bytes(nodes)) for size, nodes in connection.execute(query.execution_options(yield_per=100))]
+    return [(size, bytes(nodes)) for size, nodes in _GROWN.rows(connection, {"start": start, "end": end})]
 
 
 def node_of(connection: Connection, level: int, index: int) -> bytes | None:
@@ -214,8 +273,17 @@ def _reader(nodes: Mapping[int, bytes]) -> Node:
     return read
 
 
-def _accounts(connection: Connection) -> str:
-    return accounts_digest(Balance(*row) for row in connection.execute(_BALANCES))
+def _split(rows: Sequence[tuple[Any, ...]]) -> tuple[tuple[tuple[int, ...], ...], list[tuple[Any, ...]]]:
+    """The accounts in their order, and the other rows, of a statement that `_and_accounts` made."""
+    width = len(_BALANCES)
+    accounts = sorted(row[:width] for row in rows if row[0] is not None)
+    return tuple(accounts), [row[width:] for row in rows if row[0] is None]
+
+
+# The accounts that one commit leaves are those that the next finds.
+@lru_cache(maxsize=8)
+def _digest(rows: tuple[tuple[int, ...], ...]) -> str:
+    return accounts_digest(Balance(*row) for row in rows)
 
 
 def _one(row: Row[Any] | None) -> Head | None:

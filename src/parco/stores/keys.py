@@ -7,6 +7,8 @@ nobody but the ledger can write; it does not hold the file's owner, whom only a 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
+from functools import lru_cache
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -15,11 +17,14 @@ from sqlalchemy import Connection, insert, select, update
 from parco.errors import VerificationError
 from parco.ledger.heads import Head
 from parco.stores import tables
+from parco.stores.append import note_key
+from parco.stores.statements import Prepared
 
-__all__ = ["SigningKey", "current", "known", "make", "retire", "signature_holds", "verified"]
+__all__ = ["SigningKey", "current", "known", "make", "of", "retire", "signature_holds", "verified"]
 
 _SEED_BYTES = 32
-_KEYS = select(tables.keys)
+
+_KEYS = Prepared(select(tables.keys.c.key, tables.keys.c.private))
 
 
 class SigningKey:
@@ -28,19 +33,29 @@ class SigningKey:
     def __init__(self, seed: bytes) -> None:
         self._private = Ed25519PrivateKey.from_private_bytes(seed)
         self.public = self._private.public_key().public_bytes_raw().hex()
+        # The head that a commit signs is the one that the next checks; what is signed never changes.
+        self._signed = lru_cache(maxsize=8)(self._private.sign)
 
     def sign(self, message: bytes) -> bytes:
         """The one signature of this key over the message: Ed25519 is deterministic."""
-        return self._private.sign(message)
+        return self._signed(message)
+
+
+# A key is what its seed makes of it: kept by the very seed that was read, so that a changed one is another key.
+_signing_key = lru_cache(maxsize=8)(SigningKey)
 
 
 def current(connection: Connection) -> SigningKey | None:
     """The key that signs; None on a ledger that has none yet; VerificationError if it is lost or was changed."""
-    rows = connection.execute(_KEYS).all()
-    private = [row for row in rows if row.private is not None]
+    return of(_KEYS.rows(connection))
+
+
+def of(rows: Sequence[tuple[str, bytes | None]]) -> SigningKey | None:
+    """The same, of all rows of the table: each key's public and private half, or of that one that has both."""
+    private = [(public, bytes(seed)) for public, seed in rows if seed is not None]
     if not rows:
         return None
-    if len(private) != 1 or (key := SigningKey(private[0].private)).public != private[0].key:
+    if len(private) != 1 or (key := _signing_key(private[0][1])).public != private[0][0]:
         raise VerificationError(
             "the ledger's signing key is lost or was changed: nothing can be added; stored answers can still be read;"
             " restore the ledger from a backup"
@@ -52,12 +67,15 @@ def make(connection: Connection) -> SigningKey:
     """A new key, which signs from now on."""
     seed = secrets.token_bytes(_SEED_BYTES)
     key = SigningKey(seed)
+    note_key(connection)
     connection.execute(insert(tables.keys).values(key=key.public, private=seed))
     return key
 
 
 def retire(connection: Connection, key: SigningKey) -> None:
     """Forgets the private half for good."""
+    note_key(connection)
+    _signing_key.cache_clear()
     connection.execute(update(tables.keys).where(tables.keys.c.key == key.public).values(private=None))
 
 

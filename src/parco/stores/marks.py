@@ -8,6 +8,7 @@ same form. A mark is written after the commit, as well as the machine allows: lo
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,9 @@ __all__ = ["beside", "last", "on_this_host", "read", "read_witness", "record", "
 _BYTES_MAX, _BYTES_KEPT = 1 << 20, 1 << 18
 # Where the last one is looked for: seven lines at least.
 _BYTES_LAST = 1 << 12
+
+# The last line that this process wrote, and the head it says.
+_WRITTEN: list[tuple[bytes, Head]] = []
 
 
 def beside(ledger: Path) -> Path:
@@ -46,17 +50,34 @@ def on_this_host(identity: object) -> Path | None:
 def record(path: Path, head: Head) -> None:
     """Adds a head to the mark, if the machine lets it; never raises for the machine."""
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(path, head, mode=0o600)
-        if path.stat().st_size > _BYTES_MAX:
+        try:
+            size = write(path, head, mode=0o600)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            size = write(path, head, mode=0o600)
+        if size > _BYTES_MAX:
             _cut(path)
 
 
-def write(path: Path, head: Head, *, mode: int = 0o644) -> None:
-    """Adds a head to a file of heads, which is made, with this mode, if there is none."""
-    handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, mode)
-    with open(handle, "ab", buffering=0) as file:
-        file.write(head.line + b"\n")
+def write(path: Path, head: Head, *, mode: int = 0o644) -> int:
+    """Adds a head to a file of heads, which is made, with this mode, if there is none; returns how long it is."""
+    line = head.line
+    _WRITTEN[:] = [(line, head)]
+    handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR, mode)
+    try:
+        size = os.fstat(handle).st_size
+        # Behind a line that a failing disk cut short, the next one begins anew.
+        data = (b"" if size == 0 or _last_byte(handle) == b"\n" else b"\n") + line + b"\n"
+        if os.write(handle, data) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return size + len(data)
+    finally:
+        os.close(handle)
+
+
+def _last_byte(handle: int) -> bytes:
+    os.lseek(handle, -1, os.SEEK_END)
+    return os.read(handle, 1)
 
 
 def last(path: Path) -> Head | None:
@@ -87,14 +108,25 @@ def read_witness(path: Path) -> list[Head]:
 
 def _readable(lines: Iterable[bytes]) -> Iterator[Head]:
     for line in lines:
-        with suppress(ParcoError, ValueError, RecursionError):
-            yield head_of(json.loads(line))
+        head = _head(line)
+        if head is not None:
+            yield head
+
+
+def _head(line: bytes) -> Head | None:
+    # The last line is read before every commit, and is as a rule the one that this process wrote.
+    for written, head in _WRITTEN:
+        if written == line:
+            return head
+    with suppress(ParcoError, ValueError, RecursionError):
+        return head_of(json.loads(line))
+    return None
 
 
 def _lines(path: Path, end: int | None) -> list[bytes]:
-    with suppress(OSError), path.open("rb") as file:
+    with suppress(OSError), open(path, "rb", buffering=0) as file:
         if end is not None:
-            file.seek(max(0, path.stat().st_size - end))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - end))
         return file.read().split(b"\n")
     return []
 

@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,12 +23,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from parco.errors import ParcoError, StorageError
 from parco.stores import marks
 from parco.stores.append import appended, forget_appended, stands
-from parco.stores.held import Holder
+from parco.stores.held import Holder, begins_with
 from parco.stores.postgres_connection import (
     BEGIN_READ,
     begin_repeat,
     begin_write,
     identity_of,
+    may_read_secrets,
     opener,
     target,
 )
@@ -70,7 +72,7 @@ class PostgresStore(Store):
         store._tidy_what_is_over()
         return store
 
-    @property
+    @cached_property
     def marks_path(self) -> Path | None:
         """The file of heads that this user keeps on this host."""
         return marks.on_this_host(self.identity)
@@ -90,6 +92,9 @@ class PostgresStore(Store):
     def close(self) -> None:
         """Closes this thread's connection; the next method opens another."""
         self._holder.drop()
+
+    def _reads_secrets(self, connection: Connection) -> bool:
+        return may_read_secrets(connection)
 
     def _check_database(self, connection: Connection) -> None:
         """A server checks its own pages: `initdb --data-checksums`, `amcheck`."""
@@ -168,7 +173,7 @@ class PostgresStore(Store):
         """This thread's connection, its transaction begun; opened anew where the server closed it meanwhile."""
         for is_last in (False, True):
             connection = self._holder.at(self.name)
-            connection.execution_options(begin=begin)
+            begins_with(connection, begin)
             forget_appended(connection)
             try:
                 connection.begin()

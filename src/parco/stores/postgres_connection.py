@@ -17,7 +17,7 @@ from parco.errors import LedgerFormatError, RequestError, StorageError
 from parco.stores.postgres_schema import SCHEMA, WRITING
 from parco.stores.upgrade import VERSION
 
-__all__ = ["BEGIN_READ", "Target", "begin_repeat", "begin_write", "identity_of", "opener", "target"]
+__all__ = ["BEGIN_READ", "Target", "begin_repeat", "begin_write", "identity_of", "may_read_secrets", "opener", "target"]
 
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -53,7 +53,8 @@ def target(url: str) -> Target:
     host, port = arguments.get("host", ""), arguments.get("port")
     name = f"postgresql://{host}{f':{port}' if port else ''}/{arguments.get('dbname', '')}"
     own = {
-        "options": f"{arguments.get('options', '')} -c search_path={SCHEMA}".strip(),
+        # No statement here is long enough to be worth compiling, and a false estimate would have it compiled each time.
+        "options": f"{arguments.get('options', '')} -c search_path={SCHEMA} -c jit=off".strip(),
         "client_encoding": "utf8",
         "application_name": arguments.get("application_name", "parco"),
         "connect_timeout": arguments.get("connect_timeout", _CONNECT_SECONDS),
@@ -134,6 +135,12 @@ def identity_of(connection: Connection) -> object:
             supported=VERSION,
         )
     return row.identity
+
+
+def may_read_secrets(connection: Connection) -> bool:
+    """Whether the role may read the data sets' secrets and the private signing key: a reader's may not."""
+    asked = "SELECT has_table_privilege('secrets', 'SELECT') AND has_column_privilege('keys', 'private', 'SELECT')"
+    return bool(connection.exec_driver_sql(asked).scalar())
 
 
 def _connect(where: Target) -> psycopg.Connection[Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Row, Select, bindparam, select
+from sqlalchemy import Connection, Row, Select, bindparam, literal_column, select
 
 from parco import canonical
 from parco.errors import VerificationError
@@ -27,6 +27,7 @@ from parco.ledger.entries import (
 from parco.measure import Measure
 from parco.stores import heads, tables, texts
 from parco.stores.records import AccountRow, Evidence, HistoryRow, Settled, Stored
+from parco.stores.statements import Prepared
 
 __all__ = [
     "account_row",
@@ -62,11 +63,24 @@ _ANSWERED: Select[Any] = (
     .join(tables.answers, tables.answers.c.request == tables.requests.c.request, isouter=True)
     .order_by(tables.requests.c.request)
 )
-_BY_QUESTION = _ANSWERED.where(
-    tables.requests.c.question == bindparam("question"), tables.requests.c.state == "settled"
-)
+_SETTLED = tables.requests.c.state == literal_column("'settled'")
+_BY_QUESTION = Prepared(_ANSWERED.where(tables.requests.c.question == bindparam("question"), _SETTLED))
+_ASKED = select(tables.texts.c.digest).where(tables.texts.c.lookup == bindparam("lookup")).scalar_subquery()
+# As text from the start: a repeat is found by one statement.
+_BY_TEXT = Prepared(_ANSWERED.where(tables.requests.c.question == _ASKED, _SETTLED))
 _ANSWER = select(tables.answers).where(tables.answers.c.request == bindparam("request"))
-_BY_REQUEST = _ANSWERED.where(tables.requests.c.request == bindparam("request"))
+_BY_REQUEST = Prepared(_ANSWERED.where(tables.requests.c.request == bindparam("request")))
+
+
+class _Answered(NamedTuple):
+    """A row of `_ANSWERED`."""
+
+    request: int
+    settled: int | None
+    reserve: bytes | None
+    settle: bytes | None
+    salt: bytes | None
+    body: bytes | None
 
 
 def bodies(connection: Connection) -> Iterator[bytes]:
@@ -129,10 +143,10 @@ def fixed_cap(connection: Connection, account: int, *, before: int | None = None
 
 def stored(connection: Connection, request: int) -> Stored:
     """The answer to a settled request, or VerificationError if it is not settled, is lost or was changed."""
-    row = connection.execute(_BY_REQUEST, {"request": request}).one_or_none()
-    if row is None or row.settled is None:
+    rows = [_Answered(*row) for row in _BY_REQUEST.rows(connection, {"request": request})]
+    if not rows or rows[0].settled is None:
         raise VerificationError(f"request {request} is not settled", entry=request)
-    return _stored(row)
+    return _stored(rows[0])
 
 
 def evidence(connection: Connection, request: int, position: int) -> Evidence:
@@ -145,8 +159,9 @@ def evidence(connection: Connection, request: int, position: int) -> Evidence:
 
 
 def stored_answers(connection: Connection, question: str) -> list[Stored]:
-    """All answers to a question's digest, oldest first."""
-    return [_stored(row) for row in connection.execute(_BY_QUESTION, {"question": question}).all()]
+    """All answers to a question, oldest first."""
+    rows = _BY_TEXT.rows(connection, {"lookup": texts.lookup("question", question)})
+    return [_stored(_Answered(*row)) for row in rows]
 
 
 def sharpest(connection: Connection, question: str, serves: Callable[[Settled], bool]) -> tuple[Stored | None, bool]:
@@ -154,28 +169,31 @@ def sharpest(connection: Connection, question: str, serves: Callable[[Settled], 
 
     The same question under the same measure is sharper the more it cost; the oldest, so that repeats agree.
     """
-    rows = {row.request: row for row in connection.execute(_BY_QUESTION, {"question": question}).all()}
+    found = [_Answered(*row) for row in _BY_QUESTION.rows(connection, {"question": question})]
+    rows = {row.request: row for row in found}
     good = [facts for facts in map(_settled, rows.values()) if serves(facts)]
     best = max(good, key=lambda facts: (sum(charge.cost for charge in facts.charges), -facts.request), default=None)
     return (None if best is None else _stored(rows[best.request])), bool(rows)
 
 
-def _settled(row: Row[Any]) -> Settled:
-    reserve, settle = decoded(row.reserve, row.request, Reserve), decoded(row.settle, row.settled, Settle)
+def _settled(row: _Answered) -> Settled:
+    position = row.settled or 0
+    reserve, settle = decoded(row.reserve, row.request, Reserve), decoded(row.settle, position, Settle)
     if settle.request != row.request:
-        raise VerificationError(f"entry {row.settled} settles another request than {row.request}", entry=row.settled)
+        raise VerificationError(f"entry {position} settles another request than {row.request}", entry=position)
     return Settled(
         request=row.request,
-        position=row.settled,
+        position=position,
         reserve=reserve,
         charges=settle.charges,
         accounts=settle.accounts,
     )
 
 
-def _stored(row: Row[Any]) -> Stored:
-    facts, digest = _settled(row), decoded(row.settle, row.settled, Settle).answer
-    if row.body is None:
+def _stored(row: _Answered) -> Stored:
+    facts = _settled(row)
+    digest = decoded(row.settle, facts.position, Settle).answer
+    if row.body is None or row.salt is None:
         raise VerificationError(f"the answer to request {row.request} is lost; its charge stands", entry=row.request)
     if not _holds(row.salt, row.body, digest):
         raise VerificationError(f"the answer to request {row.request} differs from the one settled", entry=row.request)

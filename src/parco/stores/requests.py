@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, or_, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, func, literal_column, or_, select, update
 
 from parco import canonical
 from parco.errors import (
@@ -36,6 +36,7 @@ from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
 from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled, Started, Stored
 from parco.stores.signing import check_secret
+from parco.stores.statements import ONE, Insertion, Prepared
 
 __all__ = ["Look", "decide", "end", "ended", "forfeit", "look", "settle", "start", "void"]
 
@@ -44,51 +45,86 @@ _KEY_BYTES = 16
 _BATCH = 10_000
 
 _REQUESTS, _ACCOUNTS, _OWNERS = tables.requests.c, tables.accounts.c, tables.owners.c
+_TEXTS = tables.texts.c
 _OPEN = ("reserved", "started")
+_KINDS = ("actor", "question", "key")
 
-_OPEN_REQUESTS = (
-    select(tables.requests, _OWNERS.host, _OWNERS.boot, _OWNERS.pid, _OWNERS.started)
+_OPEN_ONES = (
+    select(_REQUESTS.request, _REQUESTS.state, _OWNERS.host, _OWNERS.boot, _OWNERS.pid, _OWNERS.started)
     .join_from(tables.requests, tables.owners, isouter=True)
-    .where(_REQUESTS.state.in_(_OPEN))
+    .where(or_(*(_REQUESTS.state == literal_column(f"'{state}'") for state in _OPEN)))
     .order_by(_REQUESTS.request)
 )
-_RIVALS = _OPEN_REQUESTS.where(
-    or_(_REQUESTS.question == bindparam("question"), _REQUESTS.key == bindparam("key_digest"))
+_OPEN_REQUESTS = Prepared(_OPEN_ONES)
+_RIVALS = Prepared(
+    _OPEN_ONES.where(or_(_REQUESTS.question == bindparam("question"), _REQUESTS.key == bindparam("key_digest")))
 )
+
+
+class _Open(NamedTuple):
+    """An open request, and, from column `_OWNER` on, who started it; None where nobody did."""
+
+    request: int
+    state: str
+    host: str | None
+    boot: str | None
+    pid: int | None
+    started: int | None
+
+
+_OWNER = 2
+
+
 _LEASES = select(tables.leases).join(tables.requests).where(_REQUESTS.state == "reserved")
 _BY_KEY = select(tables.requests).where(_REQUESTS.key == bindparam("key_digest"))
 _LAST = select(func.max(tables.entries.c.seq)).scalar_subquery()
 # All requests of a ledger are of one kind, so that any of them tells it.
-_KIND_AND_LAST = select(select(_REQUESTS.private).limit(1).scalar_subquery().label("kind"), _LAST.label("last"))
-_CHARGED = (
-    select(
-        _ACCOUNTS.account,
-        _ACCOUNTS.dataset,
-        _ACCOUNTS.opened,
-        tables.secrets.c.secret,
-        select(tables.contracts.c.dataset)
-        .where(tables.contracts.c.contract == bindparam("contract"))
-        .scalar_subquery()
-        .label("signed"),
-        select(tables.entries.c.body)
-        .where(tables.entries.c.seq == _ACCOUNTS.opened, _ACCOUNTS.account == bindparam("first"))
-        .scalar_subquery()
-        .label("signing"),
+_KIND = select(_REQUESTS.private).limit(ONE).scalar_subquery()
+
+
+@lru_cache(maxsize=64)
+def _charged(count: int) -> Prepared:
+    """So many accounts; beside each the request's texts, the kind of the ledger's requests, the last entry and the
+    contract's data set, and beside the first the entry that opened it."""
+    numbers: list[BindParameter[int]] = [bindparam(f"at_{place}") for place in range(count)]
+    signed = select(tables.contracts.c.dataset).where(tables.contracts.c.contract == bindparam("contract"))
+    named = [select(_TEXTS.digest).where(_TEXTS.lookup == bindparam(kind, type_=_TEXTS.lookup.type)) for kind in _KINDS]
+    opening = select(tables.entries.c.body).where(
+        tables.entries.c.seq == _ACCOUNTS.opened, _ACCOUNTS.account == bindparam("first", type_=tables.Integer)
     )
-    .join_from(tables.accounts, tables.secrets, isouter=True)
-    .where(_ACCOUNTS.account.in_(bindparam("charged", expanding=True)))
-    .order_by(_ACCOUNTS.account)
-)
+    return Prepared(
+        select(
+            *(text.scalar_subquery() for text in named),
+            _KIND,
+            _LAST,
+            signed.scalar_subquery(),
+            _ACCOUNTS.account,
+            _ACCOUNTS.dataset,
+            _ACCOUNTS.opened,
+            tables.secrets.c.secret,
+            opening.scalar_subquery(),
+        )
+        .join_from(tables.accounts, tables.secrets, isouter=True)
+        .where(_ACCOUNTS.account.in_(numbers))
+        .order_by(_ACCOUNTS.account)
+    )
+
+
 _RESERVES = (
     select(_REQUESTS.request, _REQUESTS.state, tables.entries.c.body, _LAST.label("last"))
     .join_from(tables.requests, tables.entries, tables.entries.c.seq == _REQUESTS.request)
     .where(_REQUESTS.request.in_(bindparam("numbers", expanding=True)))
 )
+_RESERVE = Prepared(
+    select(_REQUESTS.state, tables.entries.c.body, _LAST)
+    .join_from(tables.requests, tables.entries, tables.entries.c.seq == _REQUESTS.request)
+    .where(_REQUESTS.request == bindparam("number"))
+)
 
 # The one statement that spends: the room is checked by the same UPDATE that takes it. Under the cap alone, without the
 # excess, so that an overdrawn account takes no new spending. Written as differences, since a sum of three 64-bit
 # integers could overflow.
-_SET_ASIDE = (
+_SET_ASIDE = Prepared(
     update(tables.accounts)
     .where(
         _ACCOUNTS.account == bindparam("number"),
@@ -112,8 +148,8 @@ _LIFT = (
         delta_spent=_ACCOUNTS.delta_spent + bindparam("delta_spent_now", type_=tables.Integer),
     )
 )
-_LIFT_ONE = _LIFT.returning(*(_ACCOUNTS[name] for name in Balance.__dataclass_fields__))
-_MOVE = (
+_LIFT_ONE = Prepared(_LIFT.returning(*(_ACCOUNTS[name] for name in Balance.__dataclass_fields__)))
+_MOVE = Prepared(
     update(tables.requests)
     .where(_REQUESTS.request == bindparam("number"), _REQUESTS.state == bindparam("before"))
     .values(state=bindparam("after"), settled=bindparam("position"))
@@ -123,26 +159,39 @@ _END = (
     .where(_REQUESTS.request.in_(bindparam("numbers", expanding=True)), _REQUESTS.state == bindparam("before"))
     .values(state=bindparam("after"))
 )
-_NEW_REQUEST, _NEW_OWNER = insert(tables.requests), insert(tables.owners)
-_NEW_LEASE, _NEW_ANSWER = insert(tables.leases), insert(tables.answers)
+_NEW_REQUEST, _NEW_OWNER = Insertion(tables.requests), Insertion(tables.owners)
+_NEW_LEASE, _NEW_ANSWER = Insertion(tables.leases), Insertion(tables.answers)
 
 
 @dataclass(frozen=True)
 class Look:
-    """What the ledger knows about a request: digests of its actor, key and question, and the open ones in its way."""
+    """What the ledger knows about a request: digests of its actor, key and question, and the open ones in its way.
+
+    `charged` has a row for each account that the request names, as `_charged` gives them but for the texts; none where
+    the ledger has none of them.
+    """
 
     request: Request
     names: Mapping[str, str]
-    rivals: Sequence[Row[Any]]
+    charged: Sequence[tuple[Any, ...]]
+    rivals: Sequence[_Open]
 
 
 def look(connection: Connection, request: Request) -> Look:
     """Finds a request's texts, and the open requests with its key or question."""
-    names = texts.find_all(connection, _texts(request))
-    if "key" not in names and "question" not in names:
-        return Look(request, names, ())
-    sought = {"question": names.get("question"), "key_digest": names.get("key")}
-    return Look(request, names, connection.execute(_RIVALS, sought).all())
+    accounts = [charge.account for charge in request.charges]
+    sought: dict[str, object] = {f"at_{place}": account for place, account in enumerate(accounts)}
+    wanted = _texts(request)
+    sought |= {kind: texts.lookup(kind, wanted[kind]) if kind in wanted else None for kind in _KINDS}
+    sought |= {"contract": request.contract, "first": min(accounts, default=0)}
+    rows = _charged(len(accounts)).rows(connection, sought)
+    names = dict(zip(_KINDS, rows[0], strict=False)) if rows else texts.find_all(connection, wanted)
+    names = {kind: digest for kind, digest in names.items() if digest is not None}
+    rivals: Sequence[_Open] = ()
+    if "key" in names or "question" in names:
+        open_ones = {"question": names.get("question"), "key_digest": names.get("key")}
+        rivals = [_Open(*row) for row in _RIVALS.rows(connection, open_ones)]
+    return Look(request, names, [row[len(_KINDS) :] for row in rows], rivals)
 
 
 def ended(
@@ -154,16 +203,17 @@ def ended(
     owns what is `in_hand`, and nothing else: what it started and then let go is dead, too.
     """
     if found is None:
-        rows: Sequence[Row[Any]] = connection.execute(_OPEN_REQUESTS).all()
+        rows = [_Open(*row) for row in _OPEN_REQUESTS.rows(connection)]
     else:
         rows = [row for one in found for row in one.rivals]
     if not rows:
         return {}
-    mine, alive = current_owner(), cache(is_alive)
+    begun = [(row.request, row[_OWNER:]) for row in rows if row.state == "started"]
+    mine = tuple(vars(current_owner()).values())
+    # Asked once for each owner, who may have left a hundred thousand.
+    alive = {owner: _is_alive(owner, gone) for owner in {owner for _, owner in begun}}
     dead = {
-        row.request: "started"
-        for row in rows
-        if row.state == "started" and not _is_held(row, mine, alive, in_hand=in_hand, gone=gone)
+        request: "started" for request, owner in begun if not alive[owner] or (owner == mine and request not in in_hand)
     }
     waiting = {row.request for row in rows if row.state == "reserved"}
     leases = connection.execute(_LEASES).all() if waiting else ()
@@ -176,11 +226,9 @@ def ended(
     return dict(sorted((dead | over).items()))
 
 
-def _is_held(row: Row[Any], mine: Owner, alive: Callable[[Owner], bool], *, in_hand: Set[int], gone: Set[str]) -> bool:
-    if row.host is None or row.host in gone:
-        return False
-    owner = Owner(row.host, row.boot, row.pid, row.started)
-    return row.request in in_hand if owner == mine else alive(owner)
+def _is_alive(owner: tuple[Any, ...], gone: Set[str]) -> bool:
+    """Whether an owner's columns name one that may be there; all are None where there is none."""
+    return owner[0] is not None and owner[0] not in gone and is_alive(Owner(*owner))
 
 
 def decide(
@@ -191,15 +239,14 @@ def decide(
     With an owner, the charge is followed by its start; with a lease, it waits for it.
     """
     request = found.request
-    kind, last = connection.execute(_KIND_AND_LAST).one()
-    _check_kind(kind, private=request.private)
+    _check_kind(found.charged[0][0] if found.charged else None, private=request.private)
     if "key" in found.names:
         return _same_key(connection, found)
     if not request.fresh and "question" in found.names:
         known = _same_question(connection, found, serves)
         if known is not None:
             return known
-    return _reserve(connection, found, holder, last=last or 0)
+    return _reserve(connection, found, holder)
 
 
 def start(connection: Connection, request: int, *, owner: Owner) -> None:
@@ -207,7 +254,7 @@ def start(connection: Connection, request: int, *, owner: Owner) -> None:
     reserve, last = _held(connection, request, "reserved")
     _move(connection, request, before="reserved", after="started")
     append_all(connection, [lambda seq: Start(seq=seq, actor=reserve.actor, request=request)], last=last)
-    connection.execute(_NEW_OWNER, {"request": request, **vars(owner)})
+    _NEW_OWNER.put(connection, {"request": request, **vars(owner)})
 
 
 def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
@@ -224,9 +271,11 @@ def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
         charges=reserve.charges,
         accounts=balances,
     )
-    (position,) = append_all(connection, [lambda _: entry], last=last)
-    _move(connection, request, before="started", after="settled", position=position)
-    connection.execute(_NEW_ANSWER, {"request": request, "salt": salt, "body": answer})
+    with together(connection):
+        (position,) = append_all(connection, [lambda _: entry], last=last)
+        moved = _moving(connection, request, before="started", after="settled", position=position)
+        _NEW_ANSWER.put(connection, {"request": request, "salt": salt, "body": answer})
+    moved()
     return Stored(
         request=request,
         position=position,
@@ -326,12 +375,12 @@ def _same_question(connection: Connection, found: Look, serves: Callable[[Settle
     return None
 
 
-def _reserve(connection: Connection, found: Look, holder: Owner | Lease, *, last: int) -> Started | Reserved:
+def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Started | Reserved:
     request, starts = found.request, isinstance(holder, Owner)
-    _check_charged(connection, request)
+    last = _check_charged(connection, found)
     for charge in request.charges:
         values = {"number": charge.account, "cost": charge.cost, "delta": charge.delta}
-        if connection.execute(_SET_ASIDE, values).rowcount != 1:
+        if _SET_ASIDE.count(connection, values) != 1:
             raise _no_room(connection, charge)
     wanted = {"key": secrets.token_hex(_KEY_BYTES), **_texts(request)}
     with together(connection):
@@ -343,8 +392,8 @@ def _reserve(connection: Connection, found: Look, holder: Owner | Lease, *, last
         number = append_all(connection, makes, last=last)[0]
         row = {"request": number, "key": names["key"], "question": names["question"], "settled": None}
         row |= {"state": "started" if starts else "reserved", "private": int(request.private)}
-        connection.execute(_NEW_REQUEST, row)
-        connection.execute(_NEW_OWNER if starts else _NEW_LEASE, {"request": number, **vars(holder)})
+        _NEW_REQUEST.put(connection, row)
+        (_NEW_OWNER if starts else _NEW_LEASE).put(connection, {"request": number, **vars(holder)})
     return Started(number) if starts else Reserved(number)
 
 
@@ -353,23 +402,27 @@ def _texts(request: Request) -> dict[str, str]:
     return {kind: text for kind, text in wanted.items() if text is not None}
 
 
-def _check_charged(connection: Connection, request: Request) -> None:
-    """Whether the contract stands, the charges are its own, and the secrets of their data sets are at hand."""
-    charged = [charge.account for charge in request.charges]
-    sought = {"charged": charged, "contract": request.contract, "first": min(charged, default=0)}
-    rows = connection.execute(_CHARGED, sought).all()
-    signed = rows[0].signed if rows else None
+def _check_charged(connection: Connection, found: Look) -> int:
+    """Whether the contract stands, the charges are its own, and the secrets of their data sets are at hand.
+
+    Returns the last entry.
+    """
+    rows, contract = found.charged, found.request.contract
+    last, signed = rows[0][1:3] if rows else (0, None)
     if signed is None:
-        _check_signed(connection, request.contract)
-    if charged != [row.account for row in rows] or all(row.dataset != signed for row in rows):
+        _check_signed(connection, contract)
+    accounts = [row[3:] for row in rows]
+    numbers = [charge.account for charge in found.request.charges]
+    if numbers != [number for number, *_ in accounts] or all(dataset != signed for _, dataset, *_ in accounts):
         raise InternalError("charges must rise by account and include one of the contract's own")
     # Accounts that were opened together share their data set's secret: as a rule, one entry bound all of them.
-    bodies = {row.opened: row.signing for row in rows if row.signing is not None}
-    for opened, secret in {(row.opened, row.secret): None for row in rows}:
+    bodies = {opened: body for _, _, opened, _, body in accounts if body is not None}
+    for opened, secret in {(opened, secret): None for _, _, opened, secret, _ in accounts}:
         if opened in bodies:
             check_secret(reading.decoded(bodies[opened], opened, Open), secret)
         else:
             check_secret(reading.entry(connection, opened, Open), secret)
+    return int(last)
 
 
 def _check_signed(connection: Connection, contract: str) -> None:
@@ -396,11 +449,6 @@ def _no_room(connection: Connection, charge: Charge) -> BudgetError:
     return BudgetError(f"{text}; nothing was charged", **facts)
 
 
-def _held(connection: Connection, request: int, state: str) -> tuple[Reserve, int]:
-    reserves, last = _held_all(connection, {request: state})
-    return reserves[request], last
-
-
 def _held_all(connection: Connection, states: Mapping[int, str]) -> tuple[dict[int, Reserve], int]:
     """What each request had reserved that is in the state given, and the ledger's last entry; the error that says it,
     if a request is in another state.
@@ -414,6 +462,14 @@ def _held_all(connection: Connection, states: Mapping[int, str]) -> tuple[dict[i
     return {request: reading.decoded(row.body, request, Reserve) for request, row in rows.items()}, last
 
 
+def _held(connection: Connection, request: int, state: str) -> tuple[Reserve, int]:
+    """The same of one request."""
+    ((found, body, last),) = _RESERVE.rows(connection, {"number": request}) or ((None, None, 0),)
+    if found != state:
+        raise _not_in(state, request, found)
+    return reading.decoded(body, request, Reserve), last
+
+
 def _not_in(state: str, request: int, found: str | None) -> ForfeitedError | RequestError | InternalError:
     if found == "forfeited":
         return ForfeitedError(FORFEITED, request=request)
@@ -424,11 +480,24 @@ def _not_in(state: str, request: int, found: str | None) -> ForfeitedError | Req
     return InternalError(f"request {request} is {found or 'unknown'}, not {state}")
 
 
-def _move(connection: Connection, request: int, *, before: str, after: str, position: int | None = None) -> None:
-    """One conditional UPDATE takes a request from one state to the next: nobody else can have done so."""
-    values = {"number": request, "before": before, "after": after, "position": position}
-    if connection.execute(_MOVE, values).rowcount != 1:
-        raise InternalError(f"request {request} is no longer {before}")
+def _move(connection: Connection, request: int, *, before: str, after: str) -> None:
+    _moving(connection, request, before=before, after=after)()
+
+
+def _moving(
+    connection: Connection, request: int, *, before: str, after: str, position: int | None = None
+) -> Callable[[], None]:
+    """One conditional UPDATE takes a request from one state to the next: nobody else can have done so.
+
+    What is returned says whether it did, behind the `together` that this stands in.
+    """
+    moved = _MOVE.counting(connection, {"number": request, "before": before, "after": after, "position": position})
+
+    def check() -> None:
+        if moved() != 1:
+            raise InternalError(f"request {request} is no longer {before}")
+
+    return check
 
 
 def _lifted(account: int, cost: int, delta: int, cost_spent: int, delta_spent: int) -> dict[str, int]:
@@ -444,7 +513,8 @@ def _lifted(account: int, cost: int, delta: int, cost_spent: int, delta_spent: i
 def _spend(connection: Connection, charge: Charge) -> Balance:
     """Moves a charge from the reserved to the spent amounts, and returns the account as it then stands."""
     values = _lifted(charge.account, charge.cost, charge.delta, charge.cost, charge.delta)
-    return Balance(*connection.execute(_LIFT_ONE, values).one())
+    (row,) = _LIFT_ONE.rows(connection, values)
+    return Balance(*row)
 
 
 def _text(answer: bytes) -> str:

@@ -26,7 +26,7 @@ def sealed(
     standing = heads.check(connection)
     fault = halts.trusted(connection, standing.head, mark)
     if spends:
-        halts.check(connection)
+        halts.check(standing.halting)
         if fault is not None:
             raise fault
     result = work(connection)

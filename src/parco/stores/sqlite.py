@@ -7,8 +7,10 @@ each time whether the file is still the one that was opened: whoever restores a 
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -20,7 +22,7 @@ from parco.stores.append import forget_appended
 from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, opener, upgrade_file
 from parco.stores.faults import DAMAGED, is_unsure, not_a_ledger, translated
 from parco.stores.filesystem import warn_of_network
-from parco.stores.held import Holder
+from parco.stores.held import Holder, begins_with
 from parco.stores.store import BUSY_SECONDS, Store
 
 __all__ = ["BUSY_SECONDS", "SqliteStore", "failed_sync_path"]
@@ -34,6 +36,7 @@ class SqliteStore(Store):
         self.path = Path(os.path.realpath(path))
         self.name = str(self.path)
         self.identity = self.path
+        self._failed_sync = failed_sync_path(self.path)
         self._holder = Holder(opener(self.path, busy_seconds=busy_seconds))
 
     @classmethod
@@ -67,9 +70,15 @@ class SqliteStore(Store):
             if not _exists(real):
                 raise NotSignedError(f"there is no ledger at {real}: run `parco sign`")
             _check_synced(real)
-            return upgrade_file(real, busy_seconds=busy_seconds)
+            try:
+                return upgrade_file(real, busy_seconds=busy_seconds)
+            except (DBAPIError, sqlite3.Error) as error:
+                if is_unsure(error):
+                    _note_failed_sync(real)
+                    raise _unsynced(real) from None
+                raise
 
-    @property
+    @cached_property
     def marks_path(self) -> Path:
         """The file of heads beside the ledger."""
         return marks.beside(self.path)
@@ -113,7 +122,8 @@ class SqliteStore(Store):
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         with translated(self.name):
-            _check_synced(self.path)
+            if os.path.exists(self._failed_sync):
+                raise _unsynced(self.path)
         with self._transaction(BEGIN_WRITE) as connection:
             yield connection
 
@@ -122,11 +132,11 @@ class SqliteStore(Store):
         with translated(self.name):
             try:
                 connection = self._holder.at(_identity(self.path))
-                connection.execution_options(begin=begin)
+                begins_with(connection, begin)
                 forget_appended(connection)
                 with connection.begin():
                     yield connection
-            except (DBAPIError, OSError) as error:
+            except (DBAPIError, sqlite3.Error, OSError) as error:
                 self._holder.drop()
                 if begin == BEGIN_WRITE and is_unsure(error):
                     _note_failed_sync(self.path)

@@ -228,8 +228,7 @@ class Store(Witnessed):
     def answers(self, question: str) -> list[Stored]:
         """All stored answers to a question, oldest first; takes no write lock."""
         with self._reading() as connection:
-            digest = texts.find(connection, "question", question)
-            return [] if digest is None else reading.stored_answers(connection, digest)
+            return reading.stored_answers(connection, question)
 
     def accounts(self) -> list[AccountRow]:
         """All accounts as they stand."""

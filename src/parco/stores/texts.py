@@ -10,13 +10,15 @@ import hashlib
 import secrets
 import unicodedata
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from parco import canonical
 from parco.errors import InternalError, RequestError, VerificationError
 from parco.stores import tables
+from parco.stores.statements import Insertion, Prepared
 
 __all__ = [
     "ERASABLE",
@@ -27,6 +29,7 @@ __all__ = [
     "find_all",
     "intern",
     "intern_all",
+    "lookup",
     "normal",
     "read",
     "read_all",
@@ -41,9 +44,18 @@ _SALT_BYTES = 16
 
 
 _TEXTS = tables.texts.c
-_FIND = select(_TEXTS.lookup, _TEXTS.digest).where(_TEXTS.lookup.in_(bindparam("lookups", expanding=True)))
 _READ = select(tables.texts).where(_TEXTS.digest == bindparam("named"))
-_INSERT = insert(tables.texts)
+_INSERT = Insertion(tables.texts)
+
+
+@cache
+def _find(count: int) -> Prepared:
+    """Finds so many texts, of which there are never more at once than kinds."""
+    return Prepared(
+        select(_TEXTS.lookup, _TEXTS.digest).where(
+            _TEXTS.lookup.in_([bindparam(f"at_{place}") for place in range(count)])
+        )
+    )
 
 
 def find(connection: Connection, kind: str, text: str) -> str | None:
@@ -53,9 +65,9 @@ def find(connection: Connection, kind: str, text: str) -> str | None:
 
 def find_all(connection: Connection, wanted: Mapping[str, str]) -> dict[str, str]:
     """The digests of those texts, each by its kind, that were stored before."""
-    lookups = {_lookup(kind, text): kind for kind, text in wanted.items()}
-    rows = connection.execute(_FIND, {"lookups": list(lookups)})
-    return {lookups[row.lookup]: row.digest for row in rows}
+    lookups = {lookup(kind, text): kind for kind, text in wanted.items()}
+    rows = _find(len(lookups)).rows(connection, {f"at_{place}": sought for place, sought in enumerate(lookups)})
+    return {lookups[found]: digest for found, digest in rows}
 
 
 def intern(connection: Connection, kind: str, text: str) -> str:
@@ -70,7 +82,7 @@ def intern_all(
     digests = dict(find_all(connection, wanted) if known is None else known)
     rows = {kind: _row(kind, text) for kind, text in wanted.items() if kind not in digests}
     if rows:
-        connection.execute(_INSERT, list(rows.values()))
+        _INSERT.put(connection, *rows.values())
     return digests | {kind: row["digest"] for kind, row in rows.items()}
 
 
@@ -91,8 +103,8 @@ def read_all(connection: Connection) -> dict[str, str | None]:
 
 def check_lookups(connection: Connection) -> None:
     """Raises VerificationError unless each text is found under one of the kinds it may be of."""
-    for text, lookup in connection.execute(select(tables.texts.c.text, tables.texts.c.lookup)).all():
-        if text is not None and lookup not in {_lookup(kind, text) for kind in KINDS}:
+    for text, found in connection.execute(select(tables.texts.c.text, tables.texts.c.lookup)).all():
+        if text is not None and found not in {lookup(kind, text) for kind in KINDS}:
             raise VerificationError("a text of the ledger would not be found again: its look-up differs from it")
 
 
@@ -100,7 +112,7 @@ def erase(connection: Connection, kind: str, text: str) -> bool:
     """Erases a text for good; returns whether it was there. Answers to an erased question are found no more."""
     if kind not in ERASABLE:
         raise RequestError(f"only texts of these kinds can be erased: {', '.join(ERASABLE)}")
-    gone = update(tables.texts).where(tables.texts.c.lookup == _lookup(kind, text))
+    gone = update(tables.texts).where(tables.texts.c.lookup == lookup(kind, text))
     return connection.execute(gone.values(salt=None, text=None, lookup=None)).rowcount == 1
 
 
@@ -115,11 +127,12 @@ def _row(kind: str, text: str) -> dict[str, Any]:
         "digest": canonical.salted_digest(salt, stored),
         "salt": salt,
         "text": stored,
-        "lookup": _lookup(kind, text),
+        "lookup": lookup(kind, text),
     }
 
 
-def _lookup(kind: str, text: str) -> str:
+def lookup(kind: str, text: str) -> str:
+    """What a text of this kind is found by."""
     if kind not in KINDS:
         raise InternalError(f"there is no kind of text {kind!r}")
     return hashlib.sha256(f"parco/lookup/1\x00{kind}\x00{normal(text)}".encode()).hexdigest()

@@ -106,10 +106,15 @@ class Witnessed(ABC):
         mark = self._last_mark()
         return mark if mark is not None and keys.verified(mark) else None
 
-    def check_kept(self) -> None:
-        """VerificationError unless texts, secrets and signing key are those that entries and heads name."""
+    def check_kept(self) -> bool:
+        """VerificationError unless texts, secrets and signing key are those that entries and heads name.
+
+        Returns False where this role may read neither secrets nor signing key, so that only the texts were looked at.
+        """
         with self._reading() as connection:
-            verify.check_kept(connection)
+            secrets = self._reads_secrets(connection)
+            verify.check_kept(connection, secrets=secrets)
+        return secrets
 
     def check_sound(self) -> None:
         """VerificationError unless the database itself finds its pages, indexes and references in order."""
@@ -136,6 +141,10 @@ class Witnessed(ABC):
     def _record_mark(self, head: Head) -> None:
         if self.marks_path is not None:
             marks.record(self.marks_path, head)
+
+    def _reads_secrets(self, _: Connection) -> bool:
+        """Whether whoever is connected may read secrets and signing key: of a file, everybody who may read it."""
+        return True
 
     @abstractmethod
     def _check_database(self, connection: Connection) -> None:
