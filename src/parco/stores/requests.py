@@ -28,16 +28,29 @@ from parco.errors import (
     RequestError,
     SharperError,
 )
-from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Open, Reserve, Settle, Start, Void
+from parco.ledger.entries import Balance, Charge, Draw, Entry, Forfeit, Open, Reserve, Settle, Start, Void
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
-from parco.stores import reading, tables, texts
+from parco.stores import drawing, reading, tables, texts
 from parco.stores.append import append_all, together
 from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
 from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled, Started, Stored
 from parco.stores.signing import check_secret
 
-__all__ = ["Look", "decide", "end", "ended", "forfeit", "look", "settle", "start", "void"]
+__all__ = [
+    "Look",
+    "check_charged",
+    "decide",
+    "end",
+    "ended",
+    "forfeit",
+    "give_back",
+    "look",
+    "set_aside",
+    "settle",
+    "start",
+    "void",
+]
 
 _SALT_BYTES = 16
 _KEY_BYTES = 16
@@ -262,14 +275,20 @@ def _end(connection: Connection, states: Sequence[tuple[int, str]]) -> None:
             numbers
         ):
             raise InternalError(f"some of these requests are no longer {before}")
+    # What was drawn and never started goes back to its schedule, which holds the charge as before.
+    draws = [
+        (number, one) for number, state in states if state == "reserved" and isinstance(one := reserves[number], Draw)
+    ]
+    kept = drawing.give_back(connection, draws)
     sums: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for number, state in states:
-        for charge in reserves[number].charges:
+        for charge in () if number in kept else reserves[number].charges:
             spent = (charge.cost, charge.delta) if state == "started" else (0, 0)
             sums[charge.account] = [
                 old + new for old, new in zip(sums[charge.account], (charge.cost, charge.delta, *spent), strict=True)
             ]
-    connection.execute(_LIFT, [_lifted(account, *amounts) for account, amounts in sorted(sums.items())])
+    if sums:
+        connection.execute(_LIFT, [_lifted(account, *amounts) for account, amounts in sorted(sums.items())])
     makes = [_ending(reserves[number], state) for number, state in states]
     append_all(connection, makes, last=last)
 
@@ -295,7 +314,8 @@ def _same_key(connection: Connection, found: Look) -> Stored | Pending:
     old = reading.entry(connection, row.request, Reserve)
     digests = {kind: found.names.get(kind) for kind in ("actor", "question")}
     body = {name: getattr(found.request, name) for name in _BODY} | digests
-    if body != {name: getattr(old, name) for name in body}:
+    schedule = old.schedule if isinstance(old, Draw) else None
+    if body != {name: getattr(old, name) for name in body} or schedule != found.request.schedule:
         raise KeyReuseError("this key was used for another request: use a new key", request=row.request)
     if row.state == "void":
         raise KeyReuseError(
@@ -328,16 +348,18 @@ def _same_question(connection: Connection, found: Look, serves: Callable[[Settle
 
 def _reserve(connection: Connection, found: Look, holder: Owner | Lease, *, last: int) -> Started | Reserved:
     request, starts = found.request, isinstance(holder, Owner)
-    _check_charged(connection, request)
+    check_charged(connection, contract=request.contract, charges=request.charges)
+    step = None if request.schedule is None else drawing.find(connection, request, found.names.get("question"))
     for charge in request.charges:
-        values = {"number": charge.account, "cost": charge.cost, "delta": charge.delta}
-        if connection.execute(_SET_ASIDE, values).rowcount != 1:
-            raise _no_room(connection, charge)
+        # A step's charge was set aside with its schedule; on an overdrawn account nothing begins all the same.
+        set_aside(connection, charge if step is None else Charge(charge.account, 0, 0))
     wanted = {"key": secrets.token_hex(_KEY_BYTES), **_texts(request)}
     with together(connection):
         names: dict[str, Any] = texts.intern_all(connection, wanted, known=found.names)
         body: dict[str, Any] = {name: getattr(request, name) for name in _BODY} | names
-        makes: list[Callable[[int], Entry]] = [lambda seq: Reserve(seq=seq, time=request.time, **body)]
+        body |= {} if step is None else {"schedule": request.schedule, "step": step}
+        kind = Reserve if step is None else Draw
+        makes: list[Callable[[int], Entry]] = [lambda seq: kind(seq=seq, time=request.time, **body)]
         if starts:
             makes.append(lambda seq: Start(seq=seq, actor=names["actor"], request=last + 1))
         number = append_all(connection, makes, last=last)[0]
@@ -345,6 +367,8 @@ def _reserve(connection: Connection, found: Look, holder: Owner | Lease, *, last
         row |= {"state": "started" if starts else "reserved", "private": int(request.private)}
         connection.execute(_NEW_REQUEST, row)
         connection.execute(_NEW_OWNER if starts else _NEW_LEASE, {"request": number, **vars(holder)})
+    if step is not None:
+        drawing.draw(connection, request.schedule or 0, step, request=number)
     return Started(number) if starts else Reserved(number)
 
 
@@ -353,14 +377,27 @@ def _texts(request: Request) -> dict[str, str]:
     return {kind: text for kind, text in wanted.items() if text is not None}
 
 
-def _check_charged(connection: Connection, request: Request) -> None:
+def set_aside(connection: Connection, charge: Charge) -> None:
+    """Reserves a charge by the one statement that spends, or raises BudgetError."""
+    values = {"number": charge.account, "cost": charge.cost, "delta": charge.delta}
+    if connection.execute(_SET_ASIDE, values).rowcount != 1:
+        raise _no_room(connection, charge)
+
+
+def give_back(connection: Connection, charges: Sequence[Charge]) -> None:
+    """Takes charges out of the reserved amounts, and spends nothing."""
+    if charges:
+        connection.execute(_LIFT, [_lifted(one.account, one.cost, one.delta, 0, 0) for one in charges])
+
+
+def check_charged(connection: Connection, *, contract: str, charges: Sequence[Charge]) -> None:
     """Whether the contract stands, the charges are its own, and the secrets of their data sets are at hand."""
-    charged = [charge.account for charge in request.charges]
-    sought = {"charged": charged, "contract": request.contract, "first": min(charged, default=0)}
+    charged = [charge.account for charge in charges]
+    sought = {"charged": charged, "contract": contract, "first": min(charged, default=0)}
     rows = connection.execute(_CHARGED, sought).all()
     signed = rows[0].signed if rows else None
     if signed is None:
-        _check_signed(connection, request.contract)
+        _check_signed(connection, contract)
     if charged != [row.account for row in rows] or all(row.dataset != signed for row in rows):
         raise InternalError("charges must rise by account and include one of the contract's own")
     # Accounts that were opened together share their data set's secret: as a rule, one entry bound all of them.
@@ -387,7 +424,9 @@ def _no_room(connection: Connection, charge: Charge) -> BudgetError:
         raise InternalError(f"there is no account {charge.account} on this ledger")
     asked, left, cap = (_cost_text(units) for units in (charge.cost, row.remaining, row.cap))
     facts = {"account": row.title, "measure": str(row.measure), "asked": asked, "remaining": left, "cap": cap}
-    if charge.cost > row.remaining:
+    if charge.cost == charge.delta == 0:
+        text = f"{row.title!r} is overdrawn: nothing is drawn from its schedules before its cap is raised"
+    elif charge.cost > row.remaining:
         text = f"this would be charged as {asked} {row.measure}, and {left} of {cap} is left on {row.title!r}"
     else:
         asked, left, cap = (_delta_text(units) for units in (charge.delta, row.delta_remaining, row.delta_cap))

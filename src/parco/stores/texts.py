@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
@@ -27,12 +27,13 @@ __all__ = [
     "find_all",
     "intern",
     "intern_all",
+    "intern_many",
     "normal",
     "read",
     "read_all",
 ]
 
-KINDS = ("actor", "contract", "dataset", "key", "label", "name", "question", "reason", "terms")
+KINDS = ("actor", "contract", "dataset", "key", "label", "name", "question", "reason", "schedule", "terms")
 
 # The others hold the budget together: with a data set's name gone, the data set could be signed as if it were new.
 ERASABLE = ("actor", "key", "question", "reason")
@@ -72,6 +73,18 @@ def intern_all(
     if rows:
         connection.execute(_INSERT, list(rows.values()))
     return digests | {kind: row["digest"] for kind, row in rows.items()}
+
+
+def intern_many(connection: Connection, kind: str, wanted: Iterable[str]) -> list[str]:
+    """The digests of texts of one kind, in their order, stored now where they never were."""
+    listed = [normal(text) for text in wanted]
+    rows = {text: _row(kind, text) for text in dict.fromkeys(listed)}
+    found = connection.execute(_FIND, {"lookups": [row["lookup"] for row in rows.values()]})
+    known = {row.lookup: row.digest for row in found}
+    new = [row for row in rows.values() if row["lookup"] not in known]
+    if new:
+        connection.execute(_INSERT, new)
+    return [known.get(rows[text]["lookup"], rows[text]["digest"]) for text in listed]
 
 
 def read(connection: Connection, digest: str) -> str | None:
