@@ -133,6 +133,8 @@ def _check_tables(shown: Shown, ledger: _Ledger) -> None:
             for contract, own in ledger.contracts.items()
         },
         strays=ledger.strays,
+        schedules=ledger.schedules,
+        steps={place: (facts[0], request) for place, (facts, request) in ledger.steps.items()},
     )
     with _named("tables"):
         shown.check(added_up)
@@ -166,7 +168,7 @@ def _underpriced(store: Store) -> tuple[int, ...]:
         if fields["tag"] == "open":
             rows = json.loads(fields["accounts"])
             measures |= {row[0]: (fields["measure"], fields["order"]) for row in rows}
-        elif fields["tag"] == "reserve":
+        elif fields["tag"] in ("reserve", "draw"):
             charges = json.loads(fields["charges"])
             exact = [offline.price(*measures[row[0]], fields) for row in charges]
             if any(price is None or row[1] < price for row, price in zip(charges, exact, strict=True)):
