@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 
 _LISTED_MAX = 12
 
-__all__ = ["JointReceipt", "Receipt", "account_claims", "claims_to_date", "mechanism_in", "receipt_of"]
+__all__ = [
+    "JointReceipt",
+    "Receipt",
+    "account_claims",
+    "claims_to_date",
+    "context_of",
+    "mechanism_in",
+    "receipt_of",
+]
 
 
 @dataclass(frozen=True)
@@ -250,15 +258,8 @@ def account_claims(
     all of them, and `cap` and `spent` are sums. The mechanisms' own delta enters with its cap, since what was spent of
     it depends on released values, or with `delta_spent` where that is more.
     """
-    budget, unit = contract.budget, contract.unit
-    delta = budget.delta_for_conversion
-    context = claim.Context(
-        unit=unit.column if unit.period is None or all_periods else f"{unit.column} in one {unit.period}",
-        neighbours=unit.neighbours,
-        bounds=f"each release within its contract's bounds, here {unit.groups} groups and {unit.rows} rows in each"
-        + _division_in_words(contract, accounts, all_periods=all_periods),
-        measure=budget.measure,
-    )
+    budget, delta = contract.budget, contract.budget.delta_for_conversion
+    context = context_of(contract, accounts, all_periods=all_periods)
     own = max(delta_spent, budget.delta_mechanisms * (len(accounts) if all_periods else 1))
     deltas = {"delta": delta, "delta_mechanisms": own}
     caps: tuple[Claim, ...] = ()
@@ -268,6 +269,18 @@ def account_claims(
     if fixed_cap is not None:
         caps = (*claim.cap_claims(context, cap=fixed_cap, **deltas), *caps)
     return (*caps, *claim.realised_claims(context, total=spent, order=budget.receipt_order, **deltas))
+
+
+def context_of(contract: Contract, accounts: tuple[str, ...], *, all_periods: bool = False) -> claim.Context:
+    """Whom a claim on accounts with these labels protects, and within which bounds."""
+    unit = contract.unit
+    return claim.Context(
+        unit=unit.column if unit.period is None or all_periods else f"{unit.column} in one {unit.period}",
+        neighbours=unit.neighbours,
+        bounds=f"each release within its contract's bounds, here {unit.groups} groups and {unit.rows} rows in each"
+        + _division_in_words(contract, accounts, all_periods=all_periods),
+        measure=contract.budget.measure,
+    )
 
 
 def claims_to_date(contract: Contract, *accounts: AccountRow, all_periods: bool = False) -> tuple[Claim, ...]:
