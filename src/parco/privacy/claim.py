@@ -15,7 +15,6 @@ from parco.balls import ball, precision, upper
 from parco.errors import RequestError
 from parco.measure import Measure, exact_text, significant_text
 from parco.privacy import classical, conversion, expost
-from parco.privacy.composition import compose
 from parco.privacy.facts import Gaussian
 from parco.privacy.schedule import Schedule
 
@@ -238,6 +237,8 @@ def schedule_claim(
     is Gaussian. It bounds every set of outcomes in which nothing was released outside. Source: docs/mathematics.md,
     "Drawn from a schedule".
     """
+    from parco.privacy.composition import compose
+
     _check_total(total)
     made = Claim(
         context,
