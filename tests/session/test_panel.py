@@ -106,7 +106,7 @@ def test_a_year_of_weekly_counts_on_a_signed_schedule(tmp_path: Path) -> None:
     store = open_ledger(ledger)
     verify(store, strict=True)
     checked = offline.Ledger()
-    checked.verify = signature_holds  # type: ignore[method-assign]
+    checked.verify = signature_holds
     for line in store.export():
         checked.feed(line)
     checked.end()
@@ -171,7 +171,7 @@ def test_a_period_is_paid_once_and_the_next_by_itself(tmp_path: Path, ledger: Pa
     # The data are not needed for what is there.
     (tmp_path / "purchases.csv").rename(tmp_path / "gone.csv")
     again = run(tmp_path)
-    assert [(one.state, one.cost.value) for one in again] == [("stored", 0)] * 2
+    assert [(one.state, one.cost.value) for one in again] == [("stored", Fraction(0))] * 2
     assert [one.release.value for one in again if one.release] == [one.release.value for one in first if one.release]
     assert spent(ledger) == PRICE
     (tmp_path / "gone.csv").rename(tmp_path / "purchases.csv")

@@ -34,7 +34,9 @@ from parco.session.schedules import (
 )
 from parco.session.session import Session
 from parco.stores.address import open_ledger
+from parco.stores.records import Recovery
 from tests.shop import open_shop
+from tests.stores.scenarios import lost
 
 GDP = 'measure = "gdp"\nepsilon = "2"\ndelta = "1e-6"'
 ZCDP = 'measure = "zcdp"\nepsilon = "2"\ndelta = "1e-6"'
@@ -71,6 +73,8 @@ def test_the_claim_is_the_composition_of_all_that_was_signed(tmp_path: Path, bud
     with drawing(contract) as session:
         released = session.count(by="month")
     assert released.cost.value == Fraction(1, 100)
+    assert (released.receipt.drawn, released.receipt.record()["step"]) == (("weekly", 1), 1)
+    assert "step 1 of the schedule weekly" in str(released.receipt)
     (claim,) = scheduled_claims(contract)
     assert claim == before
     assert (claim.status, claim.accountant, claim.fixed_in_advance, claim.schedules) == (
@@ -86,7 +90,7 @@ def test_the_claim_is_the_composition_of_all_that_was_signed(tmp_path: Path, bud
     with Session(contract) as session:
         cap = session.claims()[0]
     assert claim.epsilon < cap.epsilon
-    verify(open_ledger(contract.folder / "shop.ledger"), strict=True)
+    verify(open_ledger(contract.folder / "shop.ledger"), releases=[released.record()], strict=True)
 
 
 def test_a_release_outside_ends_it_and_is_named(tmp_path: Path) -> None:
@@ -142,13 +146,25 @@ def test_two_signed_before_are_one_and_a_third_counts_as_outside(tmp_path: Path)
     assert scheduled_claims(contract) == []
 
 
+def test_a_recovery_ends_it(tmp_path: Path) -> None:
+    """In the past that was lost a step may have been drawn that could now be drawn again."""
+    contract = shop(tmp_path)
+    signed(contract)
+    store = open_ledger(contract.folder / "shop.ledger")
+    store.witness([lost(store)])
+    store.recover(Recovery(actor="steward", reason="a disk failed", unshown=0))
+    found = standing(store, contract, store.accounts())
+    assert found is not None
+    assert (found.claim, found.outside is not None and found.outside.state) == (None, "recover")
+
+
 def test_leaving_makes_the_claim_no_smaller_until_something_is_released_outside(tmp_path: Path) -> None:
     contract = shop(tmp_path)
     signed(contract)
     with drawing(contract) as session:
         session.count(by="month")
         (before,) = (claim for claim in session.claims() if claim.basis == "schedule")
-        left = leave_schedule(session._store, "weekly", actor="steward", reason="over")
+        left = leave_schedule(session, "weekly", reason="over")
         assert (drawn_of(left), open_charges(left)) == (1, ())
         row = session.budget()[0]
         assert (row.spent * COST_UNIT, row.reserved) == (Fraction(1, 100), 0)
@@ -178,7 +194,12 @@ def test_pure_claims_add_up(tmp_path: Path) -> None:
     contract = shop(tmp_path, PURE)
     signed(contract)
     (claim,) = scheduled_claims(contract)
-    assert (claim.epsilon, claim.delta, claim.accountant, claim.status) == (Fraction(3, 100), 0, "basic", "valid")
+    assert (claim.epsilon, claim.delta, claim.accountant, claim.status) == (
+        Fraction(3, 100),
+        Fraction(0),
+        "basic",
+        "valid",
+    )
     with Session(contract) as session:
         cheaper = price(session, [COUNT], name="weekly", delta="1e-6")
     assert cheaper.tight.epsilon < claim.epsilon

@@ -20,9 +20,10 @@ from parco.contract.contract import Contract
 from parco.errors import ForfeitedError, QuestionError, RequestError
 from parco.measure import COST_UNIT, decimal_text, significant_text
 from parco.privacy.claim import Claim
+from parco.session import schedules
 from parco.session.ask import Ask
 from parco.session.prices import Price, price
-from parco.session.schedules import ScheduledAsk, accounting, drawn_of, leave_schedule, open_charges, sign_schedule
+from parco.session.schedules import ScheduledAsk, accounting, drawn_of, open_charges, sign_schedule
 from parco.session.session import Session, default_actor, default_ledger
 from parco.session.signing import sign as sign_contract
 
@@ -147,7 +148,7 @@ def leave(
     """
     from parco.stores.address import open_ledger
 
-    left = leave_schedule(open_ledger(ledger), name, actor=actor or default_actor(), reason=reason)
+    left = schedules.leave(open_ledger(ledger), name, actor=actor or default_actor(), reason=reason)
     _tell(left, as_json=as_json)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from parco import canonical
 from parco.contract.contract import Contract
 from parco.contract.division import WHOLE
+from parco.ledger.entries import Draw
 from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
 from parco.mechanisms.mechanism import Mechanism, mechanism_of
 from parco.privacy import claim, expost
@@ -66,6 +67,8 @@ class Receipt:
     accounts: tuple[str, ...] = (WHOLE,)
     delta: Fraction = Fraction(0)
     """What it took of the account's delta for mechanisms, beside its cost."""
+    drawn: tuple[str, int] | None = None
+    """The schedule that it was drawn from, and its step there."""
 
     @property
     def measure(self) -> Measure:
@@ -115,6 +118,8 @@ class Receipt:
         divided: dict[str, object] = {} if self.accounts == (WHOLE,) else {"accounts": list(self.accounts)}
         if self.delta:
             divided["delta"] = decimal_text(self.delta)
+        if self.drawn is not None:
+            divided |= {"schedule": self.drawn[0], "step": self.drawn[1]}
         if contract.unit.period is not None:
             divided["cost_in_all_periods"] = str(self.cost_in_all)
         return {
@@ -164,6 +169,10 @@ class Receipt:
             lines.insert(2, f"  paid by    {_listed(self.accounts)}, each the whole cost; {self._shares()}")
         if self.delta:
             lines.insert(2, f"  delta      {decimal_text(self.delta)}, of the contract's delta for mechanisms")
+        if self.drawn is not None:
+            lines.insert(
+                2, f"  drawn      step {self.drawn[1]} of the schedule {self.drawn[0]}, which set its cost aside"
+            )
         if not self.private:
             lines.append("  NOT PRIVATE: the random bits came from a tape")
         return "\n".join(lines)
@@ -231,6 +240,7 @@ def receipt_of(
         evidence=store.evidence(stored.request, stored.position),
         fixed_cap=None if fixed is None else Cost(fixed),
         accounts=tuple(labels[charge.account] for charge in stored.charges),
+        drawn=None if not isinstance(reserve, Draw) else (store.schedule_name(reserve.schedule), reserve.step),
     )
 
 

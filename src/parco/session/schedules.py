@@ -39,6 +39,7 @@ __all__ = [
     "applied",
     "claim_of",
     "drawn_of",
+    "leave",
     "leave_schedule",
     "open_charges",
     "planned",
@@ -124,12 +125,17 @@ def sign_schedule(session: Session, name: str, asks: Sequence[ScheduledAsk]) -> 
     return scheduled
 
 
-def leave_schedule(store: Store, name: str, *, actor: str, reason: str) -> Scheduled:
+def leave_schedule(session: Session, name: str, *, reason: str) -> Scheduled:
     """Ends a schedule: what its open steps had set aside goes back to the accounts. Nothing more is drawn from it.
 
     The claim stays that of the whole schedule as signed, until something is released outside of it. Raises
     RequestError if there is no such schedule, or it was left before.
     """
+    return leave(session._store, name, actor=session.actor, reason=reason)
+
+
+def leave(store: Store, name: str, *, actor: str, reason: str) -> Scheduled:
+    """The same on a ledger, which knows the schedule's data set by itself."""
     points.reach("before-leave")
     left = store.leave_schedule(name, actor=label(actor, "actor"), reason=label(reason, "reason"))
     points.reach("after-leave")
@@ -224,8 +230,8 @@ def standing(store: Store, contract: Contract, accounts: Sequence[AccountRow]) -
     released = [
         row
         for row in store.history()
-        if (row.mechanism is not None or row.state == "recover")
-        and any(charge.account in numbers for charge in row.charges)
+        if row.state == "recover"  # whatever it charges: steps may have been drawn in the past that was lost
+        or (row.mechanism is not None and any(charge.account in numbers for charge in row.charges))
     ]
     first = min((row.seq for row in released), default=None)
     kept = tuple(one for one in schedules if first is None or one.position < first)

@@ -14,7 +14,7 @@ from parco.stores import reading, requests, tables, texts
 from parco.stores.append import append
 from parco.stores.records import Scheduled, ScheduledStep, Scheduling
 
-__all__ = ["find", "find_all", "leave", "sign"]
+__all__ = ["find", "find_all", "leave", "name_of", "sign"]
 
 _SCHEDULES, _STEPS = tables.schedules.c, tables.steps.c
 
@@ -89,6 +89,11 @@ def find_all(connection: Connection) -> list[Scheduled]:
     """All schedules as they stand, in the order in which they were signed."""
     rows = connection.execute(select(tables.schedules).order_by(_SCHEDULES.schedule)).all()
     return [_scheduled(connection, row) for row in rows]
+
+
+def name_of(connection: Connection, position: int) -> str:
+    """The name of the schedule that an entry signed, or VerificationError."""
+    return texts.read(connection, reading.entry(connection, position, Schedule).name) or ""
 
 
 def _row(connection: Connection, name: str) -> Row[Any] | None:

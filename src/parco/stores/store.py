@@ -120,6 +120,11 @@ class Store(Witnessed):
         with self._reading() as connection:
             return schedules.find(connection, name)
 
+    def schedule_name(self, position: int) -> str:
+        """The name of the schedule that an entry signed, or VerificationError."""
+        with self._reading() as connection:
+            return schedules.name_of(connection, position)
+
     def schedules(self) -> list[Scheduled]:
         """All schedules as they stand, in the order in which they were signed."""
         with self._reading() as connection:
