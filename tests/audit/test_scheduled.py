@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from parco.stores.sqlite import SqliteStore
 from tests.stores.build import anything, ask, scheduling, signed_file
 
 from .build import ANSWER, HUNDREDTH, release
+from .schedule_vectors import lines as lines_of
+from .schedule_vectors import vectors
 from .test_tampering import check, edited
 
 
@@ -134,3 +137,17 @@ def test_an_open_step_is_not_drawn_once_the_schedule_was_left(store: SqliteStore
     assert told([*entries[: position + 1], late]) == ("scheduled", position + 2)
     early = replace(late, seq=position + 1)
     assert told([*entries[:position], early]) is None
+
+
+def test_the_lines_in_the_documentation_go_on_where_its_vectors_end() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "ledger-format.md").read_text(encoding="utf-8")
+    shown, before = page.split("## A schedule in lines")[1].split("## Test vectors")
+    first = [line[4:].encode() for line in before.splitlines() if line.startswith('    {"a')]
+    previous = sha256(first[-1]).hexdigest()
+    assert vectors(previous) in shown
+    ledger = _Unsigned()
+    for line in [*first, *lines_of(previous)]:
+        ledger.feed(line)
+    ledger.end()
+    assert ledger.schedules[4][2] == 6
+    assert [request for _, request in ledger.steps.values()] == [5, None]

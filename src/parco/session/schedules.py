@@ -131,6 +131,7 @@ def leave_schedule(session: Session, name: str, *, reason: str) -> Scheduled:
     The claim stays that of the whole schedule as signed, until something is released outside of it. Raises
     RequestError if there is no such schedule, or it was left before.
     """
+    scheduled_on(session._store.schedule(name), session.contract)
     return leave(session._store, name, actor=session.actor, reason=reason)
 
 
