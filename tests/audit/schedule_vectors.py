@@ -33,27 +33,33 @@ COST = -(-(10**15) // 100)
 
 def more() -> list[Entry]:
     """A schedule of two steps, its first drawn, and left."""
-    facts = {
-        "mechanism": MechanismFacts("gaussian", Fraction(10), Fraction(1)),
-        "sensitivity": SensitivityFacts(Fraction(1), Fraction(1)),
-        "cells": 12,
-        "charges": (Charge(1, COST, 0),),
-    }
-    questions = (mark("week 1"), mark("week 2"))
-    common = {"actor": mark("ana"), "contract": mark("contract")}
+    noise, norms = MechanismFacts("gaussian", Fraction(10), Fraction(1)), SensitivityFacts(Fraction(1), Fraction(1))
+    charges, questions = (Charge(1, COST, 0),), (mark("week 1"), mark("week 2"))
+    schedule = Schedule(
+        seq=4,
+        actor=mark("ana"),
+        time=7,
+        contract=mark("contract"),
+        name=mark("weekly"),
+        steps=(Steps(questions, noise, norms, 12, charges),),
+    )
     return [
-        Schedule(seq=4, time=7, name=mark("weekly"), steps=(Steps(questions=questions, **facts),), **common),  # type: ignore[arg-type]
+        schedule,
         Draw(
             seq=5,
+            actor=mark("ana"),
             time=8,
             key=mark("another key"),
             question=questions[0],
+            contract=mark("contract"),
             fresh=False,
             private=True,
+            mechanism=noise,
+            sensitivity=norms,
+            cells=12,
+            charges=charges,
             schedule=4,
             step=1,
-            **common,
-            **facts,  # type: ignore[arg-type]
         ),
         Leave(seq=6, actor=mark("ana"), time=9, schedule=4, reason=mark("reason")),
     ]
