@@ -41,9 +41,11 @@ if TYPE_CHECKING:
     from parco.session.bounds import BoundsAnswer
     from parco.session.keys import KeysAnswer
     from parco.session.mean import MeanAnswer
+    from parco.session.panel import run_panel
     from parco.session.quantile import QuantileAnswer, histogram_quantiles
     from parco.session.receipt import Receipt
     from parco.session.release import Answer, Release, Row
+    from parco.session.schedules import ScheduledAsk, leave_schedule, sign_schedule
     from parco.session.session import Session
     from parco.session.signing import move_cap, revise, sign
     from parco.session.top import TopAnswer
@@ -81,6 +83,7 @@ __all__ = [
     "Release",
     "RequestError",
     "Row",
+    "ScheduledAsk",
     "Session",
     "SharperError",
     "StorageError",
@@ -89,9 +92,12 @@ __all__ = [
     "VariancePlan",
     "VerificationError",
     "histogram_quantiles",
+    "leave_schedule",
     "move_cap",
     "revise",
+    "run_panel",
     "sign",
+    "sign_schedule",
 ]
 
 _HOMES = {
@@ -140,6 +146,12 @@ _HOMES = {
         "Answer",
         "Release",
         "Row",
+    ),
+    "parco.session.panel": ("run_panel",),
+    "parco.session.schedules": (
+        "ScheduledAsk",
+        "leave_schedule",
+        "sign_schedule",
     ),
     "parco.session.session": ("Session",),
     "parco.session.signing": (

@@ -40,7 +40,7 @@ def here_includes(top: bytes, size: int, index: int, last: bytes, path: list[byt
 
 def there_includes(top: bytes, size: int, index: int, last: bytes, path: list[bytes]) -> bool:
     with suppress(ValueError):
-        return offline.climb(size, index, last, path) == top
+        return offline.climb(size, index, path, last, leaf=True)[1] == top
     return False
 
 
@@ -50,7 +50,7 @@ def here_extends(top: bytes, size: int, old_top: bytes, old: int, path: list[byt
 
 def there_extends(top: bytes, size: int, old_top: bytes, old: int, path: list[bytes]) -> bool:
     with suppress(ValueError):
-        return offline.grow(size, old, path, old_top) == (old_top, top)
+        return offline.climb(size, old - 1, path, old_top, leaf=False) == (old_top, top)
     return False
 
 

@@ -10,6 +10,7 @@ import pytest
 from parco.ledger.points import POINTS
 from parco.stores.sqlite import SqliteStore
 from tests.cli.run import parco, parco_json
+from tests.cli.test_schedule import OUTCOMES as SCHEDULES
 from tests.shop import open_shop
 
 KILL = """
@@ -31,10 +32,10 @@ OUTCOMES = {
 
 
 def test_every_point_has_its_outcome() -> None:
-    assert set(OUTCOMES) == set(POINTS)
+    assert {*OUTCOMES, *SCHEDULES} == set(POINTS)
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", OUTCOMES)
 def test_a_release_killed_there(tmp_path: Path, point: str) -> None:
     states, spent, free = OUTCOMES[point]
     open_shop(tmp_path)

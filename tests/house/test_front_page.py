@@ -44,6 +44,7 @@ PUBLIC = [
     "Release",
     "RequestError",
     "Row",
+    "ScheduledAsk",
     "Session",
     "SharperError",
     "StorageError",
@@ -52,9 +53,12 @@ PUBLIC = [
     "VariancePlan",
     "VerificationError",
     "histogram_quantiles",
+    "leave_schedule",
     "move_cap",
     "revise",
+    "run_panel",
     "sign",
+    "sign_schedule",
 ]
 
 IMPORT_SECONDS = 0.3

@@ -10,6 +10,8 @@ from parco.ledger.entries import (
     Cap,
     Capped,
     Charge,
+    Draw,
+    Leave,
     MechanismFacts,
     Open,
     Opened,
@@ -17,9 +19,11 @@ from parco.ledger.entries import (
     Reserve,
     Revise,
     Rotate,
+    Schedule,
     SensitivityFacts,
     Settle,
     Start,
+    Steps,
     Stray,
 )
 
@@ -109,3 +113,25 @@ def recover(seq: int = 2, *, cost: int = 40, delta: int = 0, lost: str = "lost",
 def rotate(seq: int = 2, *, old: str = "old", new: str = "new") -> Rotate:
     signatures = {"by_old": mark(old) * 2, "by_new": mark(new) * 2}
     return Rotate(seq=seq, actor=mark("ana"), time=8, old=mark(old), new=mark(new), reason=mark("why"), **signatures)
+
+
+def schedule(seq: int = 2, *, questions: str = "qr", cost: int = 20, name: str = "weekly", more: str = "") -> Schedule:
+    """Steps for each letter of `questions`, then for each of `more` at a cost of 1."""
+    one = reserve()
+    kinds = [
+        Steps(
+            tuple(mark(letter) for letter in letters), one.mechanism, one.sensitivity, one.cells, (Charge(1, each, 1),)
+        )
+        for letters, each in ((questions, cost), (more, 1))
+        if letters
+    ]
+    return Schedule(seq=seq, actor=mark("ana"), time=6, contract=mark("c"), name=mark(name), steps=tuple(kinds))
+
+
+def draw(seq: int = 3, *, step: int = 1, question: str = "q", cost: int = 20, of: int = 2, key: str = "k") -> Draw:
+    facts = {**vars(reserve(seq, cost=cost, key=key)), "question": mark(question)}
+    return Draw(**facts, schedule=of, step=step)
+
+
+def leave(seq: int = 3, *, of: int = 2) -> Leave:
+    return Leave(seq=seq, actor=mark("ana"), time=9, schedule=of, reason=mark("why"))

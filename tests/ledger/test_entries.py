@@ -27,7 +27,7 @@ from parco.ledger.entries import (
     secret_commitment,
 )
 
-from .build import cap, mark, opening, recover, reserve, revise, rotate, settle, start
+from .build import cap, draw, leave, mark, opening, recover, reserve, revise, rotate, schedule, settle, start
 
 EVERY: list[Entry] = [
     opening(),
@@ -41,6 +41,10 @@ EVERY: list[Entry] = [
     recover(),
     replace(recover(), charges=(), strays=tuple(Stray(size, "ab"[size % 2] * 64) for size in (8, 9))),
     rotate(),
+    schedule(),
+    schedule(questions="qqr", more="s"),
+    draw(),
+    leave(),
 ]
 
 
@@ -60,6 +64,14 @@ def test_the_bytes_of_format_1_never_change() -> None:
     assert mark(encode(settle()).decode()) == "0779967c179317e480dd31eb6a3719c64ced900cf4136bb677987b3d8ced6699"
     assert mark(encode(recover()).decode()) == "a47896e3fb0295d2e73194b8a0ccb8d4235e12461414ad9022dbd8178a6ce399"
     assert mark(encode(rotate()).decode()) == "f6dd025f1bf444548932568f433f722f1b13d605c20bcfb87c6f0fcb3195d9ee"
+    assert mark(encode(schedule()).decode()) == "96c809c1f8cb2a87ddb8510ba60eed0b5ebc190dcd6ed012b7bb9b6b105a4361"
+    assert mark(encode(draw()).decode()) == "0f1812c844fe7a94654dca07afd937d54976a08ff9194e17c14fa88654d009dc"
+    assert (
+        encode(leave())
+        == (
+            f'{{"actor":"{ana}","format":1,"reason":"{mark("why")}","schedule":2,"seq":3,"tag":"leave","time":9}}'
+        ).encode()
+    )
     assert (
         encode(cap())
         == (
@@ -79,7 +91,8 @@ def test_resolving_entries_carry_no_time() -> None:
     """How long a data access took may depend on the data."""
     for entry in EVERY:
         timed = "time" in canonical.decode(encode(entry))
-        assert timed == (type(entry).__name__ in ("Open", "Revise", "Cap", "Reserve", "Recover", "Rotate"))
+        untimed = ("Start", "Settle", "Void", "Forfeit")
+        assert timed == (type(entry).__name__ not in untimed)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +131,13 @@ def test_a_rotation_is_signed_whole_but_for_its_signatures(change: dict[str, Any
         replace(cap(), accounts=(Capped(2, 1), Capped(1, 1))),
         cap(to=-1),
         cap(to=2**63),
+        schedule(questions="", more=""),
+        replace(schedule(), name="weekly"),
+        replace(schedule(), steps=(replace(schedule().steps[0], questions=()),)),
+        replace(schedule(), steps=(replace(schedule().steps[0], cells=0),)),
+        replace(draw(), step=0),
+        replace(draw(), schedule=True),
+        replace(leave(), reason="why"),
     ],
 )
 def test_the_encoder_refuses_what_is_no_number_tag_or_digest(bad: Entry) -> None:

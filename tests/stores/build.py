@@ -10,10 +10,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
+from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts, Steps
 from parco.measure import Measure
 from parco.stores.address import create_or_open_ledger
-from parco.stores.records import Opening, Request, Settled, Started
+from parco.stores.records import Opening, Request, Scheduling, Settled, Started
 from parco.stores.sqlite import SqliteStore
 from parco.stores.store import Store
 
@@ -78,6 +78,18 @@ def ask(store: Store, **changes: Any) -> Request:
     if "contract" not in changes:
         values["contract"] = store.signed("purchases", changes.pop("name", "sales")).contract
     return Request(**values | changes)
+
+
+def scheduling(store: Store, *questions: str, **changes: Any) -> Scheduling:
+    """One step for each question, with the facts of `ask`."""
+    one = ask(store, **{name: changes.pop(name) for name in ("cost", "scale", "charges") if name in changes})
+    values: dict[str, Any] = {
+        "actor": "steward",
+        "name": "weekly",
+        "contract": one.contract,
+        "steps": (Steps(questions, one.mechanism, one.sensitivity, one.cells, one.charges),),
+    }
+    return Scheduling(**values | changes)
 
 
 def anything(facts: Settled) -> bool:

@@ -21,7 +21,10 @@ from parco.errors import (
     SharperError,
 )
 
-__all__ = ["Account", "Ask", "Model", "Outcome", "Told"]
+__all__ = ["Account", "Ask", "Model", "Outcome", "Planned", "Told"]
+
+Planned = tuple[str, tuple[tuple[int, int], ...]]
+"""A step of a schedule: its question, and its tenths for each account."""
 
 Told = type[ParcoError]
 Outcome = tuple[str, int]
@@ -39,13 +42,26 @@ class Account:
 
 @dataclass(frozen=True)
 class Ask:
-    """A request: `charges` gives the tenths for each account; `contract` is the version it is asked under."""
+    """A request: `charges` gives the tenths for each account; `contract` is the version it is asked under.
+
+    `schedule` names the one it is drawn from.
+    """
 
     question: str
     charges: tuple[tuple[int, int], ...]
     fresh: bool = False
     key: str | None = None
     contract: int = 0
+    schedule: str | None = None
+
+
+@dataclass
+class _Schedule:
+    """Steps in order, the request that drew each, by its place in the model's list, and whether it was left."""
+
+    steps: list[Planned]
+    drawn: list[int | None]
+    is_left: bool = False
 
 
 @dataclass
@@ -63,6 +79,7 @@ class Model:
     version: int = 0
     replaced: set[int] = field(default_factory=set)
     requests: list[_Request] = field(default_factory=list)
+    schedules: dict[str, _Schedule] = field(default_factory=dict)
     entries: int = 1
 
     def begin(self, asks: list[Ask], *, serves: bool = True, queued: bool = False) -> list[Outcome] | Outcome | Told:
@@ -141,6 +158,45 @@ class Model:
         self.entries += 1
         return self.revise(version)
 
+    def sign_schedule(self, name: str, steps: list[Planned]) -> Told | None:
+        """The whole charge of a schedule is set aside; the same one again changes nothing."""
+        if name in self.schedules:
+            return None if self.schedules[name].steps == steps else RequestError
+        needed = self._sums(steps)
+        for number, cost in needed.items():
+            account = self.accounts[number]
+            if account.spent + account.reserved + cost > account.cap:
+                return BudgetError
+        for number, cost in needed.items():
+            self.accounts[number].reserved += cost
+        self.schedules[name] = _Schedule(steps, [None] * len(steps))
+        self.entries += 1
+        return None
+
+    def leave_schedule(self, name: str) -> Told | None:
+        """What no step has drawn goes back."""
+        schedule = self.schedules.get(name)
+        if schedule is None or schedule.is_left:
+            return RequestError
+        open_steps = [step for step, drawer in zip(schedule.steps, schedule.drawn, strict=True) if drawer is None]
+        for number, cost in self._sums(open_steps).items():
+            self.accounts[number].reserved -= cost
+        schedule.is_left = True
+        self.entries += 1
+        return None
+
+    def drawn(self) -> dict[str, list[int | None]]:
+        """The requests that drew the steps of each schedule."""
+        return {name: list(schedule.drawn) for name, schedule in self.schedules.items()}
+
+    @staticmethod
+    def _sums(steps: list[Planned]) -> dict[int, int]:
+        sums: dict[int, int] = {}
+        for _, charges in steps:
+            for number, cost in charges:
+                sums[number] = sums.get(number, 0) + cost
+        return sums
+
     def amounts(self) -> list[tuple[int, int, int]]:
         """Cap, spent and reserved of each account."""
         return [(one.cap, one.spent, one.reserved) for _, one in sorted(self.accounts.items())]
@@ -169,15 +225,31 @@ class Model:
     def _admit(self, ask: Ask, *, queued: bool) -> Outcome | Told:
         if ask.contract != self.version:
             return ContractChangedError
-        for number, cost in ask.charges:
+        if ask.schedule is not None:
+            told = self._draw(ask, self.schedules[ask.schedule])
+            if told is not None:
+                return told
+        for number, cost in () if ask.schedule is not None else ask.charges:
             account = self.accounts[number]
             if account.spent + account.reserved + cost > account.cap:
                 return BudgetError
-        for number, cost in ask.charges:
+        for number, cost in () if ask.schedule is not None else ask.charges:
             self.accounts[number].reserved += cost
         self.requests.append(_Request(ask, "reserved" if queued else "started"))
         self.entries += 1 if queued else 2
         return ("reserved" if queued else "started"), len(self.requests) - 1
+
+    def _draw(self, ask: Ask, schedule: _Schedule) -> Told | None:
+        """The first open step of this question is drawn, if it says what is asked."""
+        if schedule.is_left:
+            return RequestError
+        for place, (question, charges) in enumerate(schedule.steps):
+            if question == ask.question and schedule.drawn[place] is None:
+                if charges != ask.charges:
+                    return RequestError
+                schedule.drawn[place] = len(self.requests)
+                return None
+        return RequestError
 
     @staticmethod
     def _answers(old: _Request, ask: Ask) -> bool:
@@ -199,12 +271,22 @@ class Model:
             return RequestError
         if request.state != before:
             return InternalError
-        for account, cost in request.ask.charges:
+        kept = after == "void" and self._reopen(number)
+        for account, cost in () if kept else request.ask.charges:
             self.accounts[account].reserved -= cost
             self.accounts[account].spent += cost * (after != "void")
         request.state = after
         self.entries += 1
         return None
+
+    def _reopen(self, number: int) -> bool:
+        """Opens the step that a request drew, if it drew one; whether its charge stays with the schedule."""
+        name = self.requests[number].ask.schedule
+        if name is None:
+            return False
+        schedule = self.schedules[name]
+        schedule.drawn = [None if drawer == number else drawer for drawer in schedule.drawn]
+        return not schedule.is_left
 
     def _end_rivals(self, asks: list[Ask]) -> None:
         """What stands in the way of a request by key or question and is held by nobody ends before it is decided."""
@@ -233,3 +315,5 @@ class Model:
     def _restore(self, kept: tuple[dict[int, Account], int, int]) -> None:
         self.accounts, count, self.entries = kept
         del self.requests[count:]
+        for schedule in self.schedules.values():
+            schedule.drawn = [None if drawer is not None and drawer >= count else drawer for drawer in schedule.drawn]

@@ -16,7 +16,7 @@ from parco.stores import keys
 from parco.stores.records import Recovery, Reserved
 from parco.stores.store import Store
 
-from .build import ONE, TENTH, anything, ask, opening, started
+from .build import ONE, TENTH, anything, ask, opening, scheduling, started
 from .forks import forked
 
 __all__ = ["ACTS", "Act", "lost", "reserved"]
@@ -102,6 +102,16 @@ def _rotate(store: Store) -> Act:
     return lambda: store.rotate(actor="steward", reason="why")
 
 
+def _sign_schedule(store: Store) -> Act:
+    wanted = scheduling(store, "a", "b")
+    return lambda: store.sign_schedule(wanted)
+
+
+def _leave_schedule(store: Store) -> Act:
+    store.sign_schedule(scheduling(store, "a", "b"))
+    return lambda: store.leave_schedule("weekly", actor="steward", reason="why")
+
+
 def _erase(store: Store) -> Act:
     store.settle(started(store, question="Ada Lovelace"), answer=b"[1]")
     return lambda: store.erase("question", "Ada Lovelace")
@@ -122,4 +132,6 @@ ACTS: dict[str, Callable[[Store], Act]] = {
     "recover": _recover,
     "rotate": _rotate,
     "erase": _erase,
+    "sign_schedule": _sign_schedule,
+    "leave_schedule": _leave_schedule,
 }

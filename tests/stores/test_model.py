@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,13 +16,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from parco.errors import ParcoError
 from parco.ledger.accounts import replay
-from parco.ledger.entries import Charge
+from parco.ledger.entries import Charge, Steps
 from parco.stores.lease import Lease
 from parco.stores.records import Pending, Reserved, Started, Stored
 from parco.stores.store import Store
 
-from .build import TENTH, Address, anything, ask, nothing, opening, signed_store
-from .model import Account, Ask, Model, Outcome, Told
+from .build import TENTH, Address, anything, ask, nothing, opening, scheduling, signed_store
+from .model import Account, Ask, Model, Outcome, Planned, Told
 
 LABELS = ("fit", "test", "validation")
 EXAMPLES, STEPS = 12, 25
@@ -37,7 +38,9 @@ ASKS = st.builds(
     fresh=st.booleans(),
     key=st.none() | st.sampled_from("xyz"),
     contract=st.integers(0, 1),
+    schedule=st.none() | st.sampled_from("st"),
 )
+STEPS_PLANNED = st.lists(st.tuples(st.sampled_from("abcd"), CHARGES), min_size=1, max_size=3)
 PLACES = st.integers(0, 50)
 
 
@@ -118,6 +121,28 @@ class Life(RuleBasedStateMachine):
         self._same_error(expected, lambda: self.store.move_cap(self._opening(version, cap * TENTH), reason="why"))
         self._remember(version)
 
+    @rule(name=st.sampled_from("st"), steps=STEPS_PLANNED)
+    def sign_schedule(self, name: str, steps: list[Planned]) -> None:
+        expected = self.model.sign_schedule(name, steps)
+        facts = ask(self.store)
+        fixed = tuple(
+            Steps((question,), facts.mechanism, facts.sensitivity, facts.cells, _charged(charges))
+            for question, charges in steps
+        )
+        wanted = scheduling(self.store, name=name, steps=fixed)
+        self._same_error(expected, lambda: self.store.sign_schedule(wanted))
+
+    @rule(name=st.sampled_from("st"))
+    def leave_schedule(self, name: str) -> None:
+        expected = self.model.leave_schedule(name)
+        self._same_error(expected, lambda: self.store.leave_schedule(name, actor="steward", reason="why"))
+
+    @invariant()
+    def draws_the_same(self) -> None:
+        drawn = {one.name: [step.request for step in one.steps] for one in self.store.schedules()}
+        numbers: dict[int | None, int | None] = {None: None, **dict(enumerate(self.numbers))}
+        assert drawn == {name: [numbers[place] for place in told] for name, told in self.model.drawn().items()}
+
     @invariant()
     def holds_the_same(self) -> None:
         shown = [(row.cap // TENTH, row.spent // TENTH, row.reserved // TENTH) for row in self.store.accounts()]
@@ -148,16 +173,25 @@ class Life(RuleBasedStateMachine):
         kept = [one for place, one in enumerate(found) if one.key is None or place == 0]
         old = min(self.model.replaced, default=self.model.version)
         versions = (self.model.version, old)
-        return [Ask(one.question, one.charges, one.fresh, one.key, versions[one.contract]) for one in kept]
+        return [replace(self._planned(one), contract=versions[one.contract]) for one in kept]
+
+    def _planned(self, one: Ask) -> Ask:
+        """Drawn from a schedule that exists, as a rule for what a step of it says: chance alone would rarely do so."""
+        schedule = self.model.schedules.get(one.schedule or "")
+        if schedule is None:
+            return replace(one, schedule=None)
+        said = [charges for question, charges in schedule.steps if question == one.question]
+        return replace(one, charges=said[-1]) if said and one.key != "z" else one
 
     def _request(self, one: Ask) -> Any:
         return ask(
             self.store,
             question=one.question,
-            charges=tuple(Charge(number, cost * TENTH) for number, cost in one.charges),
+            charges=_charged(one.charges),
             fresh=one.fresh,
             key=one.key,
             contract=self.contracts[one.contract],
+            schedule=None if one.schedule is None else self.store.schedule(one.schedule).position,
         )
 
     def _agree(self, expected: list[Outcome] | Outcome | Told, act: Callable[[], Any]) -> None:
@@ -187,6 +221,10 @@ class Life(RuleBasedStateMachine):
         with pytest.raises(ParcoError) as caught:
             act()
         assert type(caught.value) is expected
+
+
+def _charged(charges: tuple[tuple[int, int], ...]) -> tuple[Charge, ...]:
+    return tuple(Charge(number, cost * TENTH) for number, cost in charges)
 
 
 def life_at(new_ledger: Callable[[], Address]) -> type[Life]:

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import Any
 
@@ -29,75 +29,52 @@ class CheckError(Exception):
 
 
 def sha256(data: bytes) -> bytes:
-    """SHA-256, as 32 bytes."""
     return hashlib.sha256(data).digest()
 
 
-def salted(salt: str, text: str) -> str:
-    """The digest by which an entry names a text."""
+def salted(salt: str, text: str) -> str:  # the digest by which an entry names a text
     return sha256(b"parco/text/1\x00" + bytes.fromhex(salt) + text.encode()).hex()
 
 
-def climb(size: int, index: int, leaf: bytes, path: Sequence[bytes]) -> bytes:
-    """The root that an inclusion path gives to leaf `index` of `size` (RFC 6962, 2.1.1); ValueError for a false one."""
-    if size == 1:
-        (last,) = (leaf, *path) if index == 0 else ()
-        return last
-    half, (*rest, top) = 1 << ((size - 1).bit_length() - 1), path
-    if index < half:
-        return sha256(b"\x01" + climb(half, index, leaf, rest) + top)
-    return sha256(b"\x01" + top + climb(size - half, index - half, leaf, rest))
-
-
-def grow(size: int, old: int, path: Sequence[bytes], whole: bytes | None) -> tuple[bytes, bytes]:
-    """The old and the new root that a consistency path gives (RFC 6962, 2.1.2); `whole`: the old one, if undivided."""
-    if old == size:
-        (same,) = path if whole is None else (whole, *path)
+def climb(size: int, index: int, path: Sequence[bytes], seed: bytes | None, *, leaf: bool) -> tuple[bytes, bytes]:
+    """The roots over entries up to `index` and over all `size` that a path gives, or ValueError (RFC 6962, 2.1)."""
+    if index == size - 1 and (size == 1 or not leaf):  # seed: the leaf of an inclusion, or the root of a whole subtree
+        (same,) = path if seed is None else (seed, *path)
         return same, same
     half, (*rest, top) = 1 << ((size - 1).bit_length() - 1), path
-    if old <= half:
-        before, after = grow(half, old, rest, whole)
+    if index < half:
+        before, after = climb(half, index, rest, seed, leaf=leaf)
         return before, sha256(b"\x01" + after + top)
-    before, after = grow(size - half, old - half, rest, None)
+    before, after = climb(size - half, index - half, rest, seed if leaf else None, leaf=leaf)
     return sha256(b"\x01" + top + before), sha256(b"\x01" + top + after)
 
 
-# ---- Ed25519 (RFC 8032, section 5.1), in coordinates (x, y): slow, and plain to read ----
-P, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
-D = -121665 * pow(121666, -1, P) % P
-
-
-def point(data: bytes) -> tuple[int, int] | None:
-    """The point that 32 bytes encode (5.1.3), None if they encode none."""
-    sign, y = divmod(int.from_bytes(data, "little"), 2**255)
-    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
-    x = pow(square, (P + 3) // 8, P)
-    x = x if (x * x - square) % P == 0 else x * pow(2, (P - 1) // 4, P) % P
-    if y >= P or (x * x - square) % P or (x == 0 and sign):
-        return None
-    return x if x % 2 == sign else P - x, y
-
-
-def add(p: tuple[int, int], q: tuple[int, int]) -> tuple[int, int]:
-    """The sum of two points of -x^2 + y^2 = 1 + D x^2 y^2; the denominators are never 0."""
-    (x, y), (u, v) = p, q
-    t = D * x * y * u * v % P
-    return (x * v + y * u) * pow(1 + t, -1, P) % P, (y * v + x * u) * pow(1 - t, -1, P) % P
-
-
-def times(scalar: int, p: tuple[int, int]) -> tuple[int, int]:
-    """The point added to itself so many times."""
-    return (0, 1) if scalar == 0 else add(times(scalar // 2, add(p, p)), p if scalar % 2 else (0, 1))
-
-
 def ed25519(public: str, signature: str, message: bytes) -> bool:
-    """Whether a signature over a message is that of a public key (5.1.7); both are hexadecimal."""
+    """Whether a public key signed a message (RFC 8032, 5.1.7), in coordinates (x, y): slow, and plain to read."""
+    p, order = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
+    d = -121665 * pow(121666, -1, p) % p
+
+    def point(data: bytes) -> tuple[int, int] | None:  # that 32 bytes encode (5.1.3), None if they encode none
+        sign, y = divmod(int.from_bytes(data, "little"), 2**255)
+        square = (y * y - 1) * pow(d * y * y + 1, -1, p) % p
+        x = pow(square, (p + 3) // 8, p)
+        x = x if (x * x - square) % p == 0 else x * pow(2, (p - 1) // 4, p) % p
+        return None if y >= p or (x * x - square) % p or (x == 0 and sign) else (x if x % 2 == sign else p - x, y)
+
+    def add(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:  # -x^2 + y^2 = 1 + d x^2 y^2: never over 0
+        (x, y), (u, v) = a, b
+        t = d * x * y * u * v % p
+        return (x * v + y * u) * pow(1 + t, -1, p) % p, (y * v + x * u) * pow(1 - t, -1, p) % p
+
+    def times(scalar: int, a: tuple[int, int]) -> tuple[int, int]:  # a point added to itself
+        return (0, 1) if scalar == 0 else add(times(scalar // 2, add(a, a)), a if scalar % 2 else (0, 1))
+
     key, first, second = bytes.fromhex(public), bytes.fromhex(signature)[:32], bytes.fromhex(signature)[32:]
-    base, a, s = point((4 * pow(5, -1, P) % P).to_bytes(32, "little")), point(key), int.from_bytes(second, "little")
-    if base is None or a is None or s >= ORDER:
+    base, a, s = point((4 * pow(5, -1, p) % p).to_bytes(32, "little")), point(key), int.from_bytes(second, "little")
+    if base is None or a is None or s >= order:
         return False
-    k = int.from_bytes(hashlib.sha512(first + key + message).digest(), "little") % ORDER
-    x, y = add(times(s, base), times(k, (P - a[0], a[1])))
+    k = int.from_bytes(hashlib.sha512(first + key + message).digest(), "little") % order
+    x, y = add(times(s, base), times(k, (p - a[0], a[1])))
     return (y + 2**255 * (x % 2)).to_bytes(32, "little") == first
 
 
@@ -105,26 +82,33 @@ def ed25519(public: str, signature: str, message: bytes) -> bool:
 _N, _M, _HASH = "(?:0|[1-9][0-9]{0,18})", "[1-9][0-9]{0,18}", "[0-9a-f]{64}"
 KINDS = {
     "HASH": _HASH, "SIG": "[0-9a-f]{128}", "SALT": "[0-9a-f]{32}", "NUM": _N, "INT": _M, "BIT": "[01]",
-    "RATIO": r"\[[1-9][0-9]{0,307},[1-9][0-9]{0,307}\]", "MEASURE": "pure|zcdp|gdp|renyi",
-    "NOISE": "gaussian|two-sided-geometric", "TEXT": r'(?:[ !#-\[\]-~]++|\\["\\bfnrt]|\\u[0-9a-f]{4})*+',
+    "RATIO": r"\[[1-9][0-9]{0,307},[1-9][0-9]{0,307}\]", "MEASURE": "pure|zcdp|gdp|renyi", "QUESTION": f'"{_HASH}"',
+    "TEXT": r'(?:[ !#-\[\]-~]++|\\["\\bfnrt]|\\u[0-9a-f]{4})*+', "NOISE": "gaussian|two-sided-geometric",
     "CHARGE": rf"\[{_M},{_N},{_N}\]", "BALANCE": rf"\[{_M}(?:,{_N}){{8}}\]", "CAPPED": rf"\[{_M},{_N}\]",
     "OPENED": rf'\[{_M},"{_HASH}",{_N},{_N}\]', "STRAY": rf'\[{_M},"{_HASH}"\]',
 }  # fmt: skip
+FACTS = ("kind", "scale", "lattice", "l1", "l2_squared")  # what a cost depends on
+FIXED = ("cells", "charges", *FACTS)  # what a step of a schedule fixes
+NOISE = '"mechanism":{"kind":"NOISE","lattice":RATIO,"scale":RATIO}'
+NORMS = '"sensitivity":{"l1":RATIO,"l2_squared":RATIO}'
+STEPS = f'{{"cells":INT,"charges":[CHARGE,...],{NOISE},"questions":[QUESTION,...],{NORMS}}}'
 FORMS = (
     '{"accounts":[OPENED,...],"actor","contract","dataset","format":1,"measure":"MEASURE","name","order":RATIO?,'
     '"secret","seq":INT,"tag":"open","terms","time":NUM}',
     '{"accounts":[OPENED,...],"actor","contract","format":1,"reason","revised","seq":INT,"tag":"revise","terms","time":NUM}',
     '{"accounts":[CAPPED,...],"actor","format":1,"reason","seq":INT,"tag":"cap","time":NUM}',
-    '{"actor","cells":INT,"charges":[CHARGE,...],"contract","format":1,"fresh":BIT,"key","mechanism":{"kind":"NOISE",'
-    '"lattice":RATIO,"scale":RATIO},"private":BIT,"question","sensitivity":{"l1":RATIO,"l2_squared":RATIO},"seq":INT,'
-    '"tag":"reserve","time":NUM}',
+    *(f'{{"actor","cells":INT,"charges":[CHARGE,...],"contract","format":1,"fresh":BIT,"key",{NOISE},"private":BIT,"question",'
+      f'{place}{NORMS},"seq":INT,{tag}","time":NUM}}'
+      for place, tag in (("", '"tag":"reserve'), ('"schedule":INT,', '"step":INT,"tag":"draw'))),
+    '{"actor","contract","format":1,"name","seq":INT,"steps":[STEPS,...],"tag":"schedule","time":NUM}',
+    '{"actor","format":1,"reason","schedule":INT,"seq":INT,"tag":"leave","time":NUM}',
     *(f'{{"actor","format":1,"request":INT,"seq":INT,"tag":"{tag}"}}' for tag in ("start", "void", "forfeit")),
     '{"accounts":[BALANCE,...],"actor","answer","charges":[CHARGE,...],"format":1,"request":INT,"seq":INT,"tag":"settle"}',
     '{"actor","charges":[CHARGE,...],"format":1,"reason","seq":INT,"strays":[STRAY,...],"tag":"recover","time":NUM}',
     '{"actor","by_new":"SIG","by_old":"SIG","format":1,"new","old","reason","seq":INT,"tag":"rotate","time":NUM}',
     '{"accounts","format":1,"key","previous":"HASH"?,"root","signature":"SIG","size":INT,"tag":"head"}',
     '{"answer":"TEXT","format":1,"request":INT,"salt":"SALT","tag":"answer"}',
-)
+)  # fmt: skip
 
 
 def pattern(form: str) -> re.Pattern[str]:
@@ -137,11 +121,12 @@ def pattern(form: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"[A-Z]{3,}", lambda kind: f"(?:{KINDS[kind[0]]})", form))
 
 
+STEP = pattern(STEPS)
+KINDS["STEPS"] = re.sub(r"\?P<\w+>", "?:", STEP.pattern)
 PATTERNS = {tag: pattern(form) for form in FORMS for tag in re.findall(r'"tag":"(\w+)"', form)}
 
 
-def read(line: bytes, entry: int) -> re.Match[str]:
-    """The fields of a line, or CheckError."""
+def read(line: bytes, entry: int) -> re.Match[str]:  # the fields of a line, or CheckError
     text = line.decode("ascii", errors="replace")
     tag = text.partition('"tag":"')[2].partition('"')[0]
     if tag not in PATTERNS:
@@ -164,11 +149,10 @@ def price(measure: str, order: str | None, kind: str, *ratios: str) -> int | Non
     return -(-(10**15) * int(top) // int(bottom))
 
 
-FACTS = ("kind", "scale", "lattice", "l1", "l2_squared")  # what a cost depends on, as groups of a `reserve`
 CAP, SPENT, RESERVED, EXCESS = 1, 2, 3, 4  # places in an account as `settle` lists it; of its delta, four places on
 # From which state a request comes to which, and how often its charges are then added to what is reserved and spent.
-STEPS = {"start": ("reserved", "started", 0, 0), "void": ("reserved", "void", -1, 0),
-         "settle": ("started", "settled", -1, 1), "forfeit": ("started", "forfeited", -1, 1)}  # fmt: skip
+ENDS = {"start": ("reserved", "started", 0, 0), "void": ("reserved", "void", -1, 0),
+        "settle": ("started", "settled", -1, 1), "forfeit": ("started", "forfeited", -1, 1)}  # fmt: skip
 
 
 class Ledger:
@@ -184,15 +168,14 @@ class Ledger:
         self.terms = dict[int, list[str | None]]()  # of an account: data set, measure, order, secret, terms, label
         self.requests = dict[int, tuple[Any, ...]]()  # state, settled by, actor, rows, private, lattice, charges
         self.contracts, self.seen = dict[str, list[int]](), set[str]()  # those in force; all, and all keys
-        self.waiting = dict[int, str]()  # digests of answers to come
+        self.waiting, self.schedules = dict[int, str](), dict[int, Any]()  # answers to come; data set, name, ended by
+        self.steps, self.drawn = dict[tuple[int, int], Any](), dict[int, tuple[int, int]]()  # facts, drawn by; draws
 
-    def need(self, holds: object, check: str, text: str) -> None:
-        """Raises CheckError, naming the entry that is being read, unless it holds."""
+    def need(self, holds: object, check: str, text: str, entry: int | None = None) -> None:  # or CheckError
         if not holds:
-            raise CheckError(check, self.size + 1, text)
+            raise CheckError(check, self.size + 1 if entry is None else entry, text)
 
-    def feed(self, line: bytes) -> None:
-        """Takes the next line, without its end."""
+    def feed(self, line: bytes) -> None:  # the next one, without its end
         found = read(line, self.size + 1)
         tag, size, nodes = found["tag"], self.size + 1, self.nodes
         self.need(tag == "answer" or not self.waiting, "answers", "the answer before is lost; its charge stands")
@@ -209,32 +192,34 @@ class Ledger:
         if size in self.roots:
             self.roots[size] = self.root()
 
-    def root(self) -> str:
-        """The root over all entries so far."""
-        node = self.nodes[-1]
-        for left in self.nodes[-2::-1]:
-            node = hashlib.sha256(b"\x01" + left + node).digest()
-        return node.hex()
+    def root(self) -> str:  # over all entries so far
+        return reduce(lambda node, left: sha256(b"\x01" + left + node), self.nodes[-2::-1], self.nodes[-1]).hex()
 
-    def signed(self, head: Mapping[str, Any]) -> bool:
-        """Whether the key of a head signed it."""
+    def signed(self, head: Mapping[str, Any]) -> bool:  # by its own key
         statement = {name: value for name, value in head.items() if name != "signature"}
         return self.verify(head["key"], head["signature"], b"parco/head/1\x00" + ENCODE(statement).encode())
 
-    def rows(self, text: str, *, key: int = 1, least: int = 1) -> list[list[Any]]:
-        """The rows of a field, strictly rising by their first columns."""
+    def rows(self, text: str, *, key: int = 1, least: int = 1) -> list[list[Any]]:  # rising by their first columns
         rows: list[list[Any]] = LOAD(text)[0]
         keys = [tuple(row[:key]) for row in rows] if len(rows) != 1 else []
         self.need(len(rows) >= least and keys == sorted(set(keys)), "canonical", "its rows are not in order")
         return rows
 
-    def move(self, charges: Iterable[Sequence[int]], reserved: int, spent: int) -> None:
-        """Adds so many times each charge to what is reserved and spent."""
+    def move(self, charges: Iterable[Sequence[int]], reserved: int, spent: int) -> None:  # adds each so many times
+        for number, place, amount in ((row[0], 4 * delta, row[1 + delta]) for row in charges for delta in (0, 1)):
+            self.accounts[number][RESERVED + place] += reserved * amount
+            self.accounts[number][SPENT + place] += spent * amount
+
+    def charge(self, contract: str, facts: re.Match[str], often: int) -> None:  # sets aside so often
+        charges, own = self.rows(facts["charges"]), self.contracts.get(contract, [])
+        known = any(row[0] in own for row in charges) and all(row[0] in self.accounts for row in charges)
+        self.need(known, "lineage", "it charges no account of a contract in force, or one that was never opened")
         for number, cost, delta in charges:
-            account = self.accounts[number]
-            for place, amount in ((0, cost), (4, delta)):
-                account[RESERVED + place] += reserved * amount
-                account[SPENT + place] += spent * amount
+            exact = price(str(self.terms[number][1]), self.terms[number][2], *facts.group(*FACTS))
+            self.need((cost, delta) == (exact, 0), "priced", "it is not charged what its noise and sensitivity cost")
+            _, cap, spent, reserved, *_ = self.accounts[number]
+            self.need(often * cost <= cap - spent - reserved, "capped", "an account has no room for its charge")
+        self.move(charges, often, 0)
 
     def sign(self, found: re.Match[str], numbers: list[int], rows: list[list[Any]]) -> None:
         """A contract is in force on these accounts, if it lists them as they stand."""
@@ -270,24 +255,42 @@ class Ledger:
     def _reserve(self, found: re.Match[str]) -> None:
         self.need(found["key"] not in self.seen, "keyed once", "its key belongs to an earlier request")
         self.seen.add(found["key"])
-        charges, own = self.rows(found["charges"]), self.contracts.get(found["contract"], [])
-        known = any(row[0] in own for row in charges) and all(row[0] in self.accounts for row in charges)
-        self.need(known, "lineage", "it charges no account of a contract in force, or one that was never opened")
-        for number, cost, delta in charges:
-            exact = price(str(self.terms[number][1]), self.terms[number][2], *found.group(*FACTS))
-            self.need((cost, delta) == (exact, 0), "priced", "it is not charged what its noise and sensitivity cost")
-            _, cap, spent, reserved, *_ = self.accounts[number]
-            self.need(cost <= cap - spent - reserved, "capped", "an account has no room for its charge")
-        self.move(charges, 1, 0)
-        facts = (found["actor"], tuple(map(tuple, charges)), *found.group("private", "lattice", "charges"))
+        self.charge(found["contract"], found, found["tag"] == "reserve")  # a draw's was set aside before
+        charges = tuple(map(tuple, LOAD(found["charges"])[0]))
+        facts = (found["actor"], charges, *found.group("private", "lattice", "charges"))
         self.requests[self.size + 1] = ("reserved", None, *facts)
 
+    def _schedule(self, found: re.Match[str]) -> None:
+        self.need(found["name"] not in self.seen, "scheduled", "its name belongs to an earlier schedule")
+        self.seen.add(found["name"])
+        kinds = [(steps, json.loads(steps["questions"])) for steps in STEP.finditer(found["steps"])]
+        for steps, questions in kinds:
+            self.charge(found["contract"], steps, len(questions))
+        asked = [(question, *steps.group(*FIXED)) for steps, questions in kinds for question in questions]
+        self.steps |= {(self.size + 1, number): (facts, None) for number, facts in enumerate(asked, start=1)}
+        self.schedules[self.size + 1] = (self.terms[self.contracts[found["contract"]][0]][0], found["name"], None)
+
+    def _draw(self, found: re.Match[str]) -> None:
+        place, facts = (int(found["schedule"]), int(found["step"])), found.group("question", *FIXED)
+        holds = self.steps.get(place) == (facts, None) and self.schedules[place[0]][2] is None
+        self.need(holds, "scheduled", "it is no open step of a schedule in force, as it was signed")
+        self._reserve(found)
+        self.steps[place], self.drawn[self.size + 1] = (facts, self.size + 1), place
+
+    def _leave(self, found: re.Match[str]) -> None:
+        *known, ended = self.schedules.get(number := int(found["schedule"]), (0,))
+        self.need(ended is None, "scheduled", "there is no such schedule in force")
+        for (schedule, _), ((_, _, charges, *_), drawn) in self.steps.items():
+            self.move(json.loads(charges), -(schedule == number and drawn is None), 0)
+        self.schedules[number] = (*known, self.size + 1)
+
     def _start(self, found: re.Match[str]) -> None:
-        number, (before, after, reserved, spent) = int(found["request"]), STEPS[found["tag"]]
+        number, (before, after, reserved, spent) = int(found["request"]), ENDS[found["tag"]]
         state, _, *facts = self.requests.get(number, ("", None, "", ()))
-        self.need(
-            (state, facts[0]) == (before, found["actor"]), "resolved once", "another actor's, or not to be resolved so"
-        )
+        holds = (state, facts[0]) == (before, found["actor"])
+        self.need(holds, "resolved once", "another actor's, or not to be resolved so")
+        if after == "void" and (place := self.drawn.get(number)):  # the step's schedule, if in force, holds its charge
+            self.steps[place], reserved = (self.steps[place][0], None), -bool(self.schedules[place[0]][2])
         self.requests[number] = (after, self.size + 1 if after == "settled" else None, *facts)
         self.move(facts[1], reserved, spent)
 
@@ -307,9 +310,8 @@ class Ledger:
         self.need(fresh, "amendments", "it answers for a head that was answered for, or charges an unknown account")
         self.strays |= dict.fromkeys(roots, self.size + 1)
         self.move(charges, 0, 1)
-        for account, delta in ((self.accounts[row[0]], delta) for row in charges for delta in (0, 4)):
-            over = account[SPENT + delta] + account[RESERVED + delta] - account[CAP + delta]
-            account[EXCESS + delta] = max(account[EXCESS + delta], over)
+        for own, d in ((self.accounts[row[0]], d) for row in charges for d in (0, 4)):
+            own[EXCESS + d] = max(own[EXCESS + d], own[SPENT + d] + own[RESERVED + d] - own[CAP + d])
 
     def _rotate(self, found: re.Match[str]) -> None:
         fields, self.keys = json.loads(found.string), self.keys or [(1, found["old"])]
@@ -334,26 +336,27 @@ class Ledger:
         """Checks the last head, which answers for those before it, and what can only be said of the whole."""
         head = json.loads(self.head or '{"size":-1}')
         accounts = sha256(ENCODE(list(self.accounts.values())).encode()).hex()
-        if head["size"] != self.size or not self.signed(head):
-            raise CheckError("signed", self.size, "it has no head, or one with a false signature")
-        if head["accounts"] != accounts:
-            raise CheckError("balanced", self.size, "the accounts are not those that its head signed")
+        signed = head["size"] == self.size and self.signed(head)
+        self.need(signed, "signed", "it has no head, or one with a false signature", self.size)
+        self.need(
+            head["accounts"] == accounts, "balanced", "the accounts are not those that its head signed", self.size
+        )
         self.need(not self.waiting, "answers", "the answer before is lost; its charge stands")
         for head in (head for head in self.outside if head["root"] not in self.strays):
             key = max(one for one in self.keys if one[0] <= head["size"])[1]
-            if self.roots[head["size"]] != head["root"] or head["key"] != key or not self.signed(head):
-                raise CheckError("witnessed", head["size"], "the head seen outside is not extended, or another's")
+            same = self.roots[head["size"]] == head["root"] and head["key"] == key and self.signed(head)
+            self.need(same, "witnessed", "the head seen outside is not extended, or another's", head["size"])
 
     def check_proof(self, proof: Any) -> re.Match[str] | None:  # noqa: ANN401 - whatever a file holds
         """The entry that an inclusion proof shows; CheckError if that or a consistency proof does not hold."""
         with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
             path = [base64.b64decode(step, validate=True) for step in proof["path"]]
-            head, old = proof["head"], proof.get("old")
+            head, old, leaf = proof["head"], proof.get("old"), sha256(b"\x00" + proof.get("entry", "").encode())
             size, root, was = head["size"], bytes.fromhex(head["root"]), bytes.fromhex((old or head)["root"])
             if old:
-                shown = self.signed(old) and grow(size, old["size"], path, was) == (was, root)
+                shown = self.signed(old) and climb(size, old["size"] - 1, path, was, leaf=False) == (was, root)
             else:
-                shown = climb(size, proof["position"] - 1, sha256(b"\x00" + proof["entry"].encode()), path) == root
+                shown = climb(size, proof["position"] - 1, path, leaf, leaf=True)[1] == root
             if shown and self.signed(head):
                 return None if old else read(proof["entry"].encode(), proof["position"])
         raise CheckError("proven", 0, "a proof does not show what it says")
@@ -364,12 +367,11 @@ class Ledger:
         found, request = self.check_proof(evidence["proof"]), self.requests.get(receipt["release"])
         lattice = Fraction(*json.loads(request[5])) if request else Fraction(receipt["lattice"])
         rows = [Fraction(row["value"]) / lattice for row in release["rows"]] == json.loads(evidence["answer"])["cells"]
-        if not rows or not found or found["answer"] != salted(evidence["salt"], evidence["answer"]):
-            raise CheckError("released", receipt["position"], "its rows are not the answer that was settled")
+        same = rows and found and found["answer"] == salted(evidence["salt"], evidence["answer"])
+        self.need(same, "released", "its rows are not the answer that was settled", receipt["position"])
 
 
-def walk(tree: object) -> Iterator[dict[str, Any]]:
-    """Every record in a tree of JSON."""
+def walk(tree: object) -> Iterator[dict[str, Any]]:  # every record in a tree of JSON
     yield from [tree] if isinstance(tree, dict) else []
     for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
         yield from walk(part)

@@ -137,6 +137,8 @@ def _check_tables(shown: Shown, ledger: _Ledger) -> None:
             for contract, own in ledger.contracts.items()
         },
         strays=ledger.strays,
+        schedules=ledger.schedules,
+        steps={place: (facts[0], request) for place, (facts, request) in ledger.steps.items()},
     )
     with _named("tables"):
         shown.check(added_up)
@@ -162,7 +164,7 @@ def _terms(facts: Sequence[str | None]) -> tuple[str, str, str, str]:
 
 
 def _underpriced(store: Store) -> tuple[int, ...]:
-    """Every `reserve` that is charged less than its facts cost, by the checker's own reckoning."""
+    """Every `reserve`, `draw` and `schedule` charged less than its facts cost, by the checker's own reckoning."""
     measures: dict[int, tuple[str, str | None]] = {}
     found = []
     for line in store.entries():
@@ -170,9 +172,10 @@ def _underpriced(store: Store) -> tuple[int, ...]:
         if fields["tag"] == "open":
             rows = json.loads(fields["accounts"])
             measures |= {row[0]: (fields["measure"], fields["order"]) for row in rows}
-        elif fields["tag"] == "reserve":
-            charges = json.loads(fields["charges"])
-            exact = [offline.price(*measures[row[0]], *fields.group(*offline.FACTS)) for row in charges]
+        steps = offline.STEP.finditer(fields["steps"]) if fields["tag"] == "schedule" else ()
+        for facts in steps or ([fields] if fields["tag"] in ("reserve", "draw") else []):
+            charges = json.loads(facts["charges"])
+            exact = [offline.price(*measures[row[0]], *facts.group(*offline.FACTS)) for row in charges]
             if any(price is None or row[1] < price for row, price in zip(charges, exact, strict=True)):
                 found.append(int(fields["seq"]))
     return tuple(found)

@@ -10,7 +10,7 @@ from parco.contract.document import parse_document
 from parco.errors import QuestionError
 from parco.session.ask import Ask
 
-__all__ = ["read_asks"]
+__all__ = ["ask_of", "read_asks"]
 
 _OPTIONS = tuple(field.name for field in fields(Ask))
 
@@ -25,10 +25,11 @@ def read_asks(path: Path) -> list[Ask]:
     tables = document.get("ask")
     if set(document) != {"ask"} or not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
         raise QuestionError(f'{path}: write each question as [[ask]], with statistic = "count" and its options')
-    return [_ask(table, f"{path}: question {number}") for number, table in enumerate(tables, start=1)]
+    return [ask_of(table, f"{path}: question {number}") for number, table in enumerate(tables, start=1)]
 
 
-def _ask(table: dict[str, Any], place: str) -> Ask:
+def ask_of(table: dict[str, Any], place: str) -> Ask:
+    """For every table of one question, returns it, or raises QuestionError naming its place in the file."""
     if unknown := sorted(table.keys() - set(_OPTIONS)):
         raise QuestionError(f"{place}: unknown option {', '.join(unknown)}: the options are {', '.join(_OPTIONS)}")
     for name in ("statistic", "column", "where"):

@@ -14,7 +14,7 @@ from typing import Annotated, TypeVar
 import typer
 from rich.console import Console
 
-from parco.cli import accounting, show
+from parco.cli import accounting, schedule, show
 from parco.cli.ledger import app as ledger_app
 from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
@@ -33,6 +33,7 @@ app = typer.Typer(
 )
 
 app.add_typer(ledger_app)
+app.add_typer(schedule.app)
 
 R = TypeVar("R")
 M = TypeVar("M")
@@ -269,10 +270,11 @@ def budget(
 ) -> None:
     """Show each account: cap, spent, reserved, remaining, and what may be claimed of it to date."""
     from parco.session.receipt import claims_to_date
+    from parco.session.schedules import standing
     from parco.stores.address import open_ledger
 
     store = open_ledger(ledger)
-    accounts = store.accounts()
+    accounts, schedules = store.accounts(), store.schedules()
     datasets = {name: list(rows) for name, rows in groupby(accounts, key=lambda account: account.name)}
     signed = {
         name: [Contract.from_text(text) for text in store.contract_texts(rows[0].account)]
@@ -282,13 +284,22 @@ def budget(
         sums = [show.sum_record(rows) for name, rows in datasets.items() if signed[name][-1].unit.period]
         told = {name: list(show.unprotected(contracts)) for name, contracts in signed.items()}
         record = {"accounts": show.account_records(accounts), "unprotected": told}
+        found = {name: standing(store, signed[name][-1], rows) for name, rows in datasets.items()}
+        if schedules:
+            claims = {name: claims_to_date(signed[name][-1], *rows) for name, rows in datasets.items()}
+            record["claims"] = {name: [one.record() for one in made] for name, made in claims.items()}
+            record["schedules"] = [show.schedule_record(one) for one in schedules]
+            record["tight"] = {name: show.standing_record(one) for name, one in found.items() if one is not None}
         _print_json(record | ({"in_all_periods": sums} if sums else {}))
         return
     for name, rows in datasets.items():
         agreed = signed[name][-1]
         for row in rows:
             _OUT.print(show.account_table(row))
-        show.show_claims(_OUT, claims_to_date(agreed, *rows))
+        found_here = standing(store, agreed, rows)
+        kept = () if found_here is None or found_here.claim is None else (found_here.claim,)
+        show.show_claims(_OUT, (*claims_to_date(agreed, *rows), *kept))
+        show.show_schedules(_OUT, [one for one in schedules if one.dataset == name], found_here)
         if agreed.unit.period is not None:
             show.show_claims(_OUT, claims_to_date(agreed, *rows, all_periods=True))
         _OUT.print(show.plain(show.unprotected_words(signed[name])))
@@ -341,6 +352,14 @@ def figures(
 
 
 accounting.register(app)
+app.command(
+    epilog="""Examples:
+
+`parco panel weekly-panel.toml --period 2025-W07`
+
+`parco panel weekly-panel.toml --period 2025-W07 --data 2025-W07.csv --json`
+"""
+)(schedule.panel)
 
 
 def run() -> None:

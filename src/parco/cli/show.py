@@ -26,10 +26,11 @@ from parco.session.mean import MeanAnswer
 from parco.session.quantile import QuantileAnswer
 from parco.session.receipt import account_claims
 from parco.session.release import Answer, Cells, Release
+from parco.session.schedules import Standing, drawn_of, open_charges
 from parco.session.variance import VarianceAnswer
 
 if TYPE_CHECKING:
-    from parco.stores.records import AccountRow, HistoryRow
+    from parco.stores.records import AccountRow, HistoryRow, Scheduled
 
 __all__ = [
     "account_records",
@@ -41,10 +42,13 @@ __all__ = [
     "history_table",
     "plain",
     "plain_lines",
+    "schedule_record",
     "show_claims",
     "show_consequences",
     "show_release",
+    "show_schedules",
     "side_by_side",
+    "standing_record",
     "sum_record",
     "unprotected",
     "unprotected_words",
@@ -56,6 +60,8 @@ _ACTS = {
     "cap": "another cap",
     "recover": "charge what was lost",
     "rotate": "another signing key",
+    "schedule": "sign a schedule",
+    "leave": "leave a schedule",
 }
 _DELTAS = ("delta_cap", "delta_spent", "delta_reserved", "delta_remaining")
 
@@ -157,13 +163,55 @@ def show_claims(console: Console, claims: Sequence[Claim]) -> None:
     """
     cap = claims[0]
     told = [cap, *(claim for claim in claims if claim.basis == "realised" and claim.epsilon < cap.epsilon)]
+    realised = len(told) > 1
+    told += [claim for claim in claims if claim.basis == "schedule"]
     console.print(plain(cap.context.in_words()))
     for claim in told:
         console.print(plain(f"• {claim.statement()}"))
-    if len(told) == 1 and cap.accountant != "basic":
+    if not realised and cap.accountant != "basic":
         console.print("• What was released so far gives no smaller claim at the contract's receipt_order.")
     for caveat in dict.fromkeys(caveat for claim in told for caveat in claim.caveats()):
         console.print(plain(caveat))
+
+
+def show_schedules(console: Console, schedules: Sequence[Scheduled], found: Standing | None) -> None:
+    """Each schedule of a data set, and how its account stands to them, plainly."""
+    for one in schedules:
+        kept = ", ".join(_cost(charge.cost) for charge in open_charges(one)) or "nothing"
+        state = f"left by entry {one.ended}" if one.ended is not None else f"{kept} is set aside for the rest"
+        console.print(plain(f"Schedule {one.name}: {drawn_of(one)} of {len(one.steps)} steps drawn; {state}."))
+    if schedules and found is None:
+        console.print("No schedule was signed before the first release: no tight claim, the cap's claim is what holds.")
+    elif found is not None and found.outside is not None:
+        row, names = found.outside, ", ".join(one.name for one in found.schedules)
+        console.print(
+            plain(
+                f"Entry {row.seq} was released outside of {names}: the tight claim has ended, the cap's claim is what"
+                " holds."
+            )
+        )
+
+
+def schedule_record(scheduled: Scheduled) -> dict[str, object]:
+    """A schedule as `parco schedule sign --json` and `parco budget --json` print it."""
+    return {
+        "schedule": scheduled.name,
+        "entry": scheduled.position,
+        "data": scheduled.dataset,
+        "steps": len(scheduled.steps),
+        "drawn": drawn_of(scheduled),
+        "left_by_entry": scheduled.ended,
+        "set_aside": {str(charge.account): _cost(charge.cost) for charge in open_charges(scheduled)},
+    }
+
+
+def standing_record(found: Standing) -> dict[str, object]:
+    """What may be claimed of an account that keeps to its schedules, or the entry that was released outside of them."""
+    return {
+        "schedules": [one.name for one in found.schedules],
+        "claim": None if found.claim is None else found.claim.record(),
+        "outside": None if found.outside is None else found.outside.seq,
+    }
 
 
 def plain_lines(text: str) -> Text:
@@ -235,10 +283,20 @@ def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> l
             "repeats": repeats.get(row.seq, 0),
             **_delta_record(row),
             **({"reason": row.reason} if row.state in _ACTS else {}),
+            **_schedule_fields(row),
             **({"caps": {str(one.account): _cost(one.cap) for one in row.caps}} if row.caps else {}),
         }
         for row in history
     ]
+
+
+def _schedule_fields(row: HistoryRow) -> dict[str, object]:
+    """Which schedule a row is about, if any, the step that a release is, and what a schedule set aside."""
+    if row.state != "schedule" and row.schedule is None:
+        return {}
+    set_aside = {str(charge.account): _cost(charge.cost) for charge in row.set_aside}
+    step = {} if row.step is None else {"step": row.step}
+    return {"schedule": row.schedule, **step, **({"set_aside": set_aside} if set_aside else {})}
 
 
 def _delta_record(row: HistoryRow) -> dict[str, object]:
@@ -350,6 +408,8 @@ def _state(record: dict[str, object]) -> str:
     marks = [record["state"]]
     if record["fresh"]:
         marks.append("fresh")
+    if "step" in record:
+        marks.append(f"{record['schedule']} {record['step']}")
     if record["repeats"]:
         marks.append(f"repeats: {record['repeats']}")
     if not record["private"]:
@@ -384,6 +444,10 @@ def _act(record: dict[str, object]) -> str:
     if isinstance(caps, dict):
         return f"cap {', '.join(dict.fromkeys(caps.values()))}: {reason}"
     what = f"revise {record['contract']}" if record["state"] == "revise" else _ACTS[str(record["state"])]
+    if isinstance(set_aside := record.get("set_aside"), dict):
+        return f"{what}: {record['schedule']}, {', '.join(dict.fromkeys(set_aside.values()))} set aside"
+    if record["state"] in ("schedule", "leave"):
+        what += f" {record['schedule']}"
     return f"{what}: {reason}"
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "amount",
     "bit",
     "digest",
+    "listed",
     "one_of",
     "optional",
     "ordinal",
@@ -155,5 +156,17 @@ def sorted_rows(item: Codec, *by: str, least: int = 1) -> Codec:
         order = [tuple(getattr(part, name) for name in by or ("account",)) for part in rows]
         _require(len(rows) >= least and order == sorted(set(order)))
         return rows
+
+    return Codec(lambda value: [item.write(part) for part in value], read)
+
+
+def listed(item: Codec) -> Codec:
+    """At least one of them, in an order that means something."""
+
+    def read(value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise TypeError
+        _require(len(value) > 0)
+        return tuple(item.read(part) for part in value)
 
     return Codec(lambda value: [item.write(part) for part in value], read)

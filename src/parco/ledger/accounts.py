@@ -3,16 +3,17 @@
     reserve ──▶ start ──▶ settle | forfeit
        └──────▶ void
 
-Before and between them stand `open`, `revise` (a contract has a new text), `cap` (an account's cap moves),
-`recover` (a lost past is charged) and `rotate` (another key signs). `apply` checks each transition and changes nothing;
-a violation raises VerificationError naming the entry. No store is trusted here: each must leave entries that replay to
-the very accounts it shows.
+A `draw` stands for `reserve` where the charge comes out of what a schedule has set aside. Before and between them stand
+`open`, `revise` (a contract has a new text), `cap` (an account's cap moves), `recover` (a lost past is charged),
+`rotate` (another key signs), `schedule` (releases fixed in advance) and `leave` (a schedule ends). `apply` checks each
+transition and changes nothing; a violation raises VerificationError naming the entry. No store is trusted here: each
+must leave entries that replay to the very accounts it shows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,18 +22,22 @@ from parco.ledger.entries import (
     Balance,
     Cap,
     Charge,
+    Draw,
     Entry,
     Forfeit,
+    Leave,
     Open,
     Opened,
     Recover,
     Reserve,
     Revise,
     Rotate,
+    Schedule,
     Settle,
     Start,
     Void,
     decode,
+    total_of,
 )
 
 __all__ = ["EMPTY", "Account", "Request", "State", "apply", "replay"]
@@ -107,7 +112,8 @@ class State:
 
     `revisions` gives the text that replaced a contract's, `caps` the cap that an entry gave to an account, `strays` the
     entry that answered for a head, by its root, `rotations` the keys before and after an entry, and `names` the entry
-    of a contract and the digest of its name.
+    of a contract and the digest of its name. `schedules` gives a schedule's entry and the one that ended it, `steps`
+    the question of a step, by schedule and number, and the request that drew it.
     """
 
     size: int = 0
@@ -120,6 +126,8 @@ class State:
     strays: Mapping[str, int] = field(default_factory=dict)
     rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     names: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    schedules: Mapping[int, tuple[Schedule, int | None]] = field(default_factory=dict)
+    steps: Mapping[tuple[int, int], tuple[str, int | None]] = field(default_factory=dict)
 
     @property
     def current(self) -> dict[str, tuple[int, ...]]:
@@ -143,9 +151,11 @@ class _Change:
     strays: Mapping[str, int] = field(default_factory=dict)
     rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     names: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    schedules: Mapping[int, tuple[Schedule, int | None]] = field(default_factory=dict)
+    steps: Mapping[tuple[int, int], tuple[str, int | None]] = field(default_factory=dict)
 
 
-_MAPPINGS = ("accounts", "requests", "contracts", "keys", "revisions", "caps", "strays", "rotations", "names")
+_MAPPINGS = tuple(one.name for one in fields(_Change))
 
 
 def apply(state: State, entry: Entry) -> State:
@@ -272,17 +282,74 @@ def _current(state: State, entry: Entry, contract: str) -> tuple[int, ...]:
 
 
 def _reserve(state: State, entry: Reserve) -> _Change:
+    accounts = _set_aside(state, entry, entry.charges, fresh=True)
+    return _Change(accounts=accounts, **_admitted(state, entry))
+
+
+def _admitted(state: State, entry: Reserve) -> dict[str, Any]:
     _require(entry.key not in state.keys, entry, "its key belongs to another request")
+    return {"requests": {entry.seq: Request(entry, "reserved")}, "keys": {entry.key: entry.seq}}
+
+
+def _set_aside(
+    state: State, entry: Reserve | Schedule, charges: tuple[Charge, ...], *, fresh: bool
+) -> dict[int, Account]:
+    """The accounts once the charges are reserved; not `fresh`, they are already, on accounts that are not overdrawn."""
     own = _current(state, entry, entry.contract)
-    charged = {charge.account for charge in entry.charges}
-    _require(not charged.isdisjoint(own), entry, "none of its contract's accounts is charged")
+    _require(
+        not {charge.account for charge in charges}.isdisjoint(own), entry, "none of its contract's accounts is charged"
+    )
     accounts = {}
-    for charge in entry.charges:
+    for charge in charges:
+        cost, delta = (charge.cost, charge.delta) if fresh else (0, 0)
         account = state.accounts.get(charge.account)
-        if account is None or not account.has_room(charge):
+        if account is None or not account.has_room(Charge(charge.account, cost, delta)):
             raise _fault(entry, f"account {charge.account} has no room for its charge")
-        accounts[charge.account] = account.moved(reserved=(charge.cost, charge.delta), spent=(0, 0))
-    return _Change(accounts=accounts, requests={entry.seq: Request(entry, "reserved")}, keys={entry.key: entry.seq})
+        accounts[charge.account] = account.moved(reserved=(cost, delta), spent=(0, 0))
+    return accounts
+
+
+def _schedule(state: State, entry: Schedule) -> _Change:
+    named = any(old.name == entry.name for old, _ in state.schedules.values())
+    _require(not named, entry, "another schedule has this name")
+    accounts = _set_aside(state, entry, entry.charges, fresh=True)
+    questions = (question for steps in entry.steps for question in steps.questions)
+    steps = {(entry.seq, number): (question, None) for number, question in enumerate(questions, start=1)}
+    return _Change(accounts=accounts, schedules={entry.seq: (entry, None)}, steps=steps)
+
+
+def _draw(state: State, entry: Draw) -> _Change:
+    schedule = _in_force(state, entry)
+    found = schedule.step(entry.step)
+    if found is None or state.steps[entry.schedule, entry.step][1] is not None:
+        raise _fault(entry, f"schedule {entry.schedule} has no step {entry.step}, or it was drawn before")
+    question, steps = found
+    facts = (entry.mechanism, entry.sensitivity, entry.cells, entry.charges)
+    same = (entry.question, *facts) == (question, steps.mechanism, steps.sensitivity, steps.cells, steps.charges)
+    _require(same, entry, f"it is not what step {entry.step} of schedule {entry.schedule} says")
+    _set_aside(state, entry, entry.charges, fresh=False)
+    return _Change(steps={(entry.schedule, entry.step): (question, entry.seq)}, **_admitted(state, entry))
+
+
+def _leave(state: State, entry: Leave) -> _Change:
+    schedule, number = _in_force(state, entry), 0
+    open_steps = []
+    for steps in schedule.steps:
+        numbers = range(number + 1, number + 1 + len(steps.questions))
+        open_steps.append((steps, sum(state.steps[entry.schedule, one][1] is None for one in numbers)))
+        number += len(steps.questions)
+    accounts = {
+        charge.account: state.accounts[charge.account].moved(reserved=(-charge.cost, -charge.delta), spent=(0, 0))
+        for charge in total_of(open_steps)
+    }
+    return _Change(accounts=accounts, schedules={entry.schedule: (schedule, entry.seq)})
+
+
+def _in_force(state: State, entry: Draw | Leave) -> Schedule:
+    found = state.schedules.get(entry.schedule)
+    if found is None or found[1] is not None:
+        raise _fault(entry, f"there is no schedule {entry.schedule}, or it has ended")
+    return found[0]
 
 
 def _start(state: State, entry: Start) -> _Change:
@@ -301,9 +368,18 @@ def _settle(state: State, entry: Settle) -> _Change:
 
 def _void(state: State, entry: Void) -> _Change:
     request = _request(state, entry, "reserved")
-    nothing = tuple(Charge(charge.account, 0, 0) for charge in request.reserve.charges)
-    accounts = _resolved(state, entry, request.reserve.charges, nothing)
-    return _Change(accounts=accounts, requests={entry.request: replace(request, state="void")})
+    ended, drawn = {entry.request: replace(request, state="void")}, request.reserve
+    if not isinstance(drawn, Draw):
+        return _Change(accounts=_given_back(state, entry, drawn), requests=ended)
+    # Its step is open again, and its charge with the schedule, if that is still in force.
+    steps = {(drawn.schedule, drawn.step): (drawn.question, None)}
+    is_over = state.schedules[drawn.schedule][1] is not None
+    return _Change(accounts=_given_back(state, entry, drawn) if is_over else {}, requests=ended, steps=steps)
+
+
+def _given_back(state: State, entry: Void, reserve: Reserve) -> dict[int, Account]:
+    nothing = tuple(Charge(charge.account, 0, 0) for charge in reserve.charges)
+    return _resolved(state, entry, reserve.charges, nothing)
 
 
 def _forfeit(state: State, entry: Forfeit) -> _Change:
@@ -323,6 +399,9 @@ _RULES: dict[type[Any], Callable[[State, Any], _Change]] = {
     Forfeit: _forfeit,
     Recover: _recover,
     Rotate: _rotate,
+    Schedule: _schedule,
+    Draw: _draw,
+    Leave: _leave,
 }
 
 

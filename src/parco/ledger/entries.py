@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -28,8 +30,10 @@ __all__ = [
     "Cap",
     "Capped",
     "Charge",
+    "Draw",
     "Entry",
     "Forfeit",
+    "Leave",
     "MechanismFacts",
     "Open",
     "Opened",
@@ -37,15 +41,18 @@ __all__ = [
     "Reserve",
     "Revise",
     "Rotate",
+    "Schedule",
     "SensitivityFacts",
     "Settle",
     "Start",
+    "Steps",
     "Stray",
     "Void",
     "decode",
     "encode",
     "rotation_statement",
     "secret_commitment",
+    "total_of",
 ]
 
 FORMAT = 1
@@ -59,7 +66,7 @@ WHOLE = "whole"
 """The label of a data set's account where it is not divided into parts or periods."""
 
 # Reserved from the start, so that an old reader refuses them by name and never takes them for noise.
-TAGS_LATER = ("schedule", "amend", "supersede", "recost", "flag")
+TAGS_LATER = ("amend", "supersede", "recost", "flag")
 
 
 @dataclass(frozen=True, order=True)
@@ -187,6 +194,68 @@ class Reserve:
     charges: tuple[Charge, ...]
 
 
+@dataclass(frozen=True)
+class Steps:
+    """Releases of a schedule that differ in their question alone: one for each of `questions`, with these facts."""
+
+    questions: tuple[str, ...]
+    mechanism: MechanismFacts
+    sensitivity: SensitivityFacts
+    cells: int
+    charges: tuple[Charge, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """Releases fixed in advance, and their whole charge set aside. Its steps are counted from 1, through all `steps`.
+
+    `name` is the digest of the schedule's name.
+    """
+
+    seq: int
+    actor: str
+    time: int
+    contract: str
+    name: str
+    steps: tuple[Steps, ...]
+
+    def step(self, number: int) -> tuple[str, Steps] | None:
+        """The question and facts of a step, None where there is no such step."""
+        left = number
+        for steps in self.steps:
+            if 1 <= left <= len(steps.questions):
+                return steps.questions[left - 1], steps
+            left -= len(steps.questions)
+        return None
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What all steps together are charged, rising by account."""
+        return total_of((steps, len(steps.questions)) for steps in self.steps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw(Reserve):
+    """A request that is a `step` of a `schedule`: its charge comes out of what the schedule set aside.
+
+    Its facts are those of the step, and a step is drawn once; one whose request was void is drawn no longer.
+    """
+
+    schedule: int
+    step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leave:
+    """A schedule ends: what its steps that are not drawn had set aside goes back, and nothing more is drawn from it."""
+
+    seq: int
+    actor: str
+    time: int
+    schedule: int
+    reason: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Start:
     """From here on the data may have been read."""
@@ -266,7 +335,9 @@ class Rotate:
     by_new: str
 
 
-Entry: TypeAlias = Open | Revise | Cap | Reserve | Start | Settle | Void | Forfeit | Recover | Rotate
+Entry: TypeAlias = (
+    Open | Revise | Cap | Reserve | Start | Settle | Void | Forfeit | Recover | Rotate | Schedule | Draw | Leave
+)
 
 _OPENED = codecs.row(Opened, codecs.ordinal, codecs.digest, codecs.amount, codecs.amount)
 _CAPPED = codecs.row(Capped, codecs.ordinal, codecs.amount)
@@ -278,9 +349,18 @@ _MECHANISM = codecs.record(
 _SENSITIVITY = codecs.record(SensitivityFacts, {"l1": codecs.positive, "l2_squared": codecs.positive})
 _CHARGES = codecs.sorted_rows(_CHARGE)
 _STRAY = codecs.row(Stray, codecs.ordinal, codecs.digest)
+_FACTS = {"cells": codecs.ordinal, "charges": _CHARGES, "mechanism": _MECHANISM, "sensitivity": _SENSITIVITY}
+_STEPS = codecs.record(Steps, {**_FACTS, "questions": codecs.listed(codecs.digest)})
 
 _COMMON = {"seq": codecs.ordinal, "actor": codecs.digest}
 _REQUEST = {**_COMMON, "request": codecs.ordinal}
+_RESERVE = {
+    **_COMMON,
+    **_FACTS,
+    "time": codecs.amount,
+    **dict.fromkeys(("key", "question", "contract"), codecs.digest),
+    **dict.fromkeys(("fresh", "private"), codecs.bit),
+}
 
 # The closed table: a tag means one class for ever; a new meaning is a new tag.
 _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
@@ -313,20 +393,7 @@ _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
             "accounts": codecs.sorted_rows(_CAPPED),
         },
     ),
-    "reserve": (
-        Reserve,
-        {
-            **_COMMON,
-            "time": codecs.amount,
-            **dict.fromkeys(("key", "question", "contract"), codecs.digest),
-            "fresh": codecs.bit,
-            "private": codecs.bit,
-            "mechanism": _MECHANISM,
-            "sensitivity": _SENSITIVITY,
-            "cells": codecs.ordinal,
-            "charges": _CHARGES,
-        },
-    ),
+    "reserve": (Reserve, _RESERVE),
     "start": (Start, _REQUEST),
     "settle": (
         Settle,
@@ -357,6 +424,20 @@ _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
             **dict.fromkeys(("reason", "old", "new"), codecs.digest),
             **dict.fromkeys(("by_old", "by_new"), codecs.signature),
         },
+    ),
+    "schedule": (
+        Schedule,
+        {
+            **_COMMON,
+            "time": codecs.amount,
+            **dict.fromkeys(("contract", "name"), codecs.digest),
+            "steps": codecs.listed(_STEPS),
+        },
+    ),
+    "draw": (Draw, {**_RESERVE, **dict.fromkeys(("schedule", "step"), codecs.ordinal)}),
+    "leave": (
+        Leave,
+        {**_COMMON, "time": codecs.amount, "reason": codecs.digest, "schedule": codecs.ordinal},
     ),
 }
 _TAGS = {kind: tag for tag, (kind, _) in _SCHEMAS.items()}
@@ -411,6 +492,16 @@ def rotation_statement(entry: Rotate) -> bytes:
     """What both keys sign: the entry without its signatures, so that they hold at this place and for this reason."""
     record = _record(entry)
     return b"parco/rotate/1\x00" + canonical.encode({name: record[name] for name in record.keys() - _SIGNATURES})
+
+
+def total_of(found: Iterable[tuple[Steps, int]]) -> tuple[Charge, ...]:
+    """What steps are charged together, each so many times, rising by account."""
+    costs, deltas = Counter[int](), Counter[int]()
+    for steps, times in found:
+        for charge in steps.charges:
+            costs[charge.account] += times * charge.cost
+            deltas[charge.account] += times * charge.delta
+    return tuple(Charge(account, costs[account], deltas[account]) for account in sorted(costs))
 
 
 def _record(entry: Entry) -> dict[str, object]:

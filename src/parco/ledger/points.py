@@ -9,7 +9,16 @@ from parco.errors import InternalError
 
 __all__ = ["POINTS", "reach"]
 
-POINTS = ("before-reserve", "after-reserve", "before-settle", "after-settle")
+POINTS = (
+    "before-reserve",
+    "after-reserve",
+    "before-settle",
+    "after-settle",
+    "before-schedule",
+    "after-schedule",
+    "before-leave",
+    "after-leave",
+)
 
 
 def reach(point: str) -> None:

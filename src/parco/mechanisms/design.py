@@ -19,7 +19,7 @@ from parco.noise import intervals
 from parco.privacy import gaussian
 from parco.privacy.sensitivity import Sensitivity
 
-__all__ = ["choice_for_cost", "choice_for_error", "for_cost", "for_error"]
+__all__ = ["choice_for_cost", "choice_for_error", "for_cost", "for_error", "lattice_of"]
 
 _STEPS_PER_SCALE = 8
 _DIGITS, _BITS = 15, 128
@@ -40,7 +40,7 @@ def for_cost(measure: Measure, sensitivity: Sensitivity, *, step: Fraction, unit
         scale = _root_upper(gaussian.cost_factor(measure) * sensitivity.l2_squared / cost)
     else:
         scale = sensitivity.l1 / cost
-    mechanism = family(scale, _lattice(step, scale))
+    mechanism = family(scale, lattice_of(step, scale))
     if mechanism.cost_units(sensitivity, measure) > units:
         raise InternalError("a mechanism was designed that costs more than was asked for")
     return mechanism
@@ -143,8 +143,8 @@ def _largest_scale(
     return Fraction(significant_text(limit, _DIGITS, up=False))
 
 
-def _lattice(step: Fraction, scale: Fraction) -> Fraction:
-    """h/2^k for the smallest k >= 0 that leaves at least eight steps to the scale."""
+def lattice_of(step: Fraction, scale: Fraction) -> Fraction:
+    """For every `step` h > 0 and `scale` > 0, returns h/2^k, k >= 0 the smallest with eight steps to the scale."""
     lattice = step
     while _STEPS_PER_SCALE * lattice > scale:
         lattice /= 2

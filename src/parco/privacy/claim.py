@@ -1,21 +1,24 @@
 """Claims: epsilon and delta together with everything they depend on, and what they say in words.
 
-Two kinds of claim may be made of an account at a time chosen from released output (docs/mathematics.md, "What may be
-claimed"): its cap, and its realised total by an ex-post conversion. Putting a realised total into the exact profile is
+Two kinds of claim may be made of any account at a time chosen from released output (docs/mathematics.md, "What may be
+claimed"): its cap, and its realised total by an ex-post conversion. A third holds while all its releases are drawn from
+schedules that were signed before the first of them. Putting a realised total into the exact profile is
 not among them: after adaptive stopping it is wrong by a factor that grows with the number of possible stops.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from parco.balls import ball, precision, upper
 from parco.errors import RequestError
 from parco.measure import Measure, exact_text, significant_text
 from parco.privacy import classical, conversion, expost
+from parco.privacy.facts import Gaussian
+from parco.privacy.schedule import Schedule
 
-__all__ = ["Claim", "Context", "cap_claims", "realised_claims"]
+__all__ = ["Claim", "Context", "cap_claims", "realised_claims", "schedule_claim"]
 
 _DIGITS, _DIGITS_IN_WORDS = 15, 4
 _BITS = 256
@@ -55,10 +58,11 @@ class Claim:
 
     Source: docs/mathematics.md, "What a claim carries".
 
-    `accountant`: how epsilon was derived: gaussian-profile, zcdp-improved, renyi-improved, closed-form, basic,
+    `accountant`: how epsilon was derived: gaussian-profile, zcdp-improved, renyi-improved, closed-form, basic, pld,
     ex-post-hockey-stick or ex-post-probabilistic. `status`: valid (holds) or tight (holds, and no smaller epsilon
-    does). `basis`: cap or realised; `total` is that amount of the measure. `order`: the Renyi order, where one was
-    used. `fixed_in_advance`: whether the parameters of all releases were. `sampling`: the sampling assumption.
+    does). `basis`: cap, realised or schedule; `total` is that amount of the measure. `order`: the Renyi order, where
+    one was used. `fixed_in_advance`: whether the parameters of all releases were. `sampling`: the sampling assumption.
+    `schedules`: the names of those whose releases it is about.
     """
 
     context: Context
@@ -71,6 +75,7 @@ class Claim:
     order: Fraction | None = None
     fixed_in_advance: bool = False
     sampling: str = "none"
+    schedules: tuple[str, ...] = ()
 
     def record(self) -> dict[str, object]:
         """The claim as text, bool and None only; epsilon and delta are rounded up to 15 significant digits."""
@@ -88,6 +93,7 @@ class Claim:
             "order": None if self.order is None else exact_text(self.order),
             "basis": self.basis,
             "total": exact_text(self.total),
+            **({"schedules": list(self.schedules)} if self.schedules else {}),
         }
 
     def in_words(self) -> str:
@@ -99,8 +105,11 @@ class Claim:
 
     def statement(self) -> str:
         """The reading without unit and caveats, for a list of claims under one heading."""
-        whole = f"Everything this account may release under its cap of {exact_text(self.total)}"
-        what = whole if self.basis == "cap" else "What was released up to here"
+        names = ", ".join(self.schedules)
+        what = {
+            "cap": f"Everything this account may release under its cap of {exact_text(self.total)}",
+            "schedule": f"The whole of what was fixed in advance ({names}), drawn or not, and nothing outside of it",
+        }.get(self.basis, "What was released up to here")
         return " ".join([f"{what}: {self._inequality()}", *self._attack()])
 
     def caveats(self) -> list[str]:
@@ -109,6 +118,14 @@ class Claim:
         if self.delta and self.accountant != "ex-post-probabilistic":
             caveats.append(
                 "delta is an additive slack between the two laws, not the probability that the data are exposed."
+            )
+        if self.basis == "schedule":
+            caveats.append(
+                "A claim on a schedule ends with the first release outside of it; then the cap's claim is what holds."
+            )
+        if self.status == "tight":
+            caveats.append(
+                "Tight: the noise as it was fixed loses this much, except for what rounding to a lattice hides."
             )
         if self.status == "valid":
             caveats.append("This is a valid bound, not a tight one: the truth may be smaller.")
@@ -149,7 +166,7 @@ class Claim:
     def _attack(self) -> list[str]:
         """What an attacker can do, where the claim bounds every set of outcomes alike."""
         # An ex-post claim of a cap that moved bounds outcomes with this cap or a smaller one, not every set.
-        every_set = self.basis == "cap" and not self.accountant.startswith("ex-post")
+        every_set = self.basis in ("cap", "schedule") and not self.accountant.startswith("ex-post")
         if not every_set or self.context.neighbours != "add-or-remove":
             return []
         found = significant_text(100 * self.true_positive_rate_upper(_FALSE_POSITIVES), _DIGITS_IN_WORDS, up=True)
@@ -207,6 +224,41 @@ def realised_claims(
         Claim(context, epsilon, whole, accountant=name, status="valid", basis="realised", total=total, order=order)
         for name, epsilon in epsilons.items()
     )
+
+
+def schedule_claim(
+    context: Context, schedule: Schedule, *, total: Fraction, delta: Fraction, schedules: tuple[str, ...]
+) -> Claim:
+    """For every schedule signed before the first release, returns what holds of all of it, or raises RequestError.
+
+    `context`: what all claims on the account share; `schedule`: the pairs of its steps, all of them; `schedules`: the
+    names under which they were signed; `total` >= 0: what they are charged, an amount of the measure. By composition at
+    `delta`, rounded up, where 0 < delta < 1; at delta 0, which only pure has, the total itself. Tight where all noise
+    is Gaussian. It bounds every set of outcomes in which nothing was released outside. Source: docs/mathematics.md,
+    "Drawn from a schedule".
+    """
+    from parco.privacy.composition import compose
+
+    _check_total(total)
+    made = Claim(
+        context,
+        total,
+        delta,
+        accountant="basic",
+        status="valid",
+        basis="schedule",
+        total=total,
+        fixed_in_advance=True,
+        schedules=schedules,
+    )
+    if delta == 0:
+        if context.measure != Measure.PURE:
+            raise RequestError("a claim on a schedule needs a delta above 0")
+        return made
+    composed = compose(schedule)
+    gaussian = all(isinstance(release.facts, Gaussian) for release in schedule.releases)
+    status = "tight" if composed.tight and gaussian else "valid"
+    return replace(made, epsilon=composed.epsilon(delta).upper, accountant="pld", status=status)
 
 
 def _check_total(total: Fraction) -> None:

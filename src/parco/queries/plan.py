@@ -114,6 +114,18 @@ class Plan:
         replaced = self.query.contract.unit.neighbours == "replace"
         return for_delta(mechanism, units=units, keys=self.query.groups, replace=replaced)
 
+    def with_mechanism(self, mechanism: Mechanism) -> Plan:
+        """The same question answered by another mechanism: what it costs then, and how near it is."""
+        cost = Cost(mechanism.cost_units(self.sensitivity, self.query.contract.budget.measure))
+        return replace(self, mechanism=mechanism, cost=cost, half_width=self.half_width_of(mechanism))
+
+    def at_scale(self, scale: Exactable) -> Plan:
+        """The same question answered with noise of this scale, in the statistic's units; QuestionError unless > 0."""
+        family, exact_scale = type(self.mechanism), _positive(scale, "scale")
+        if family is Exponential:
+            return self.with_mechanism(Exponential(exact_scale, self.query.step))
+        return self.with_mechanism(family(exact_scale, design.lattice_of(self.query.step, exact_scale)))
+
     @property
     def delta_units(self) -> int:
         """What it is charged of the account's delta for mechanisms, in 10^-18."""

@@ -16,7 +16,7 @@ class Ask:
 
     `statistic` is "count", "count_units", "sum", "sum_squares", "count_distinct", "histogram", "top", "select_keys",
     "mean", "variance", "quantile" or "suggest_bounds"; `split` is a mean's alone, `at` a quantile's, `k` a top's,
-    `delta` that of a selection of keys, `cover` that of suggested bounds.
+    `delta` that of a selection of keys, `cover` that of suggested bounds. `key` is an idempotency key.
     """
 
     statistic: str
@@ -34,3 +34,4 @@ class Ask:
     delta: Exactable | None = None
     k: int | None = None
     cover: Exactable | None = None
+    key: str | None = None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from parco import canonical
 from parco.contract.contract import Contract
 from parco.contract.division import WHOLE
+from parco.ledger.entries import Draw
 from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
 from parco.mechanisms.mechanism import Mechanism, mechanism_of
 from parco.privacy import claim, expost
@@ -25,7 +26,15 @@ if TYPE_CHECKING:
 
 _LISTED_MAX = 12
 
-__all__ = ["JointReceipt", "Receipt", "account_claims", "claims_to_date", "mechanism_in", "receipt_of"]
+__all__ = [
+    "JointReceipt",
+    "Receipt",
+    "account_claims",
+    "claims_to_date",
+    "context_of",
+    "mechanism_in",
+    "receipt_of",
+]
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,8 @@ class Receipt:
     accounts: tuple[str, ...] = (WHOLE,)
     delta: Fraction = Fraction(0)
     """What it took of the account's delta for mechanisms, beside its cost."""
+    drawn: tuple[str, int] | None = None
+    """The schedule that it was drawn from, and its step there."""
 
     @property
     def measure(self) -> Measure:
@@ -107,6 +118,8 @@ class Receipt:
         divided: dict[str, object] = {} if self.accounts == (WHOLE,) else {"accounts": list(self.accounts)}
         if self.delta:
             divided["delta"] = decimal_text(self.delta)
+        if self.drawn is not None:
+            divided |= {"schedule": self.drawn[0], "step": self.drawn[1]}
         if contract.unit.period is not None:
             divided["cost_in_all_periods"] = str(self.cost_in_all)
         return {
@@ -156,6 +169,10 @@ class Receipt:
             lines.insert(2, f"  paid by    {_listed(self.accounts)}, each the whole cost; {self._shares()}")
         if self.delta:
             lines.insert(2, f"  delta      {decimal_text(self.delta)}, of the contract's delta for mechanisms")
+        if self.drawn is not None:
+            lines.insert(
+                2, f"  drawn      step {self.drawn[1]} of the schedule {self.drawn[0]}, which set its cost aside"
+            )
         if not self.private:
             lines.append("  NOT PRIVATE: the random bits came from a tape")
         return "\n".join(lines)
@@ -223,6 +240,7 @@ def receipt_of(
         evidence=store.evidence(stored.request, stored.position),
         fixed_cap=None if fixed is None else Cost(fixed),
         accounts=tuple(labels[charge.account] for charge in stored.charges),
+        drawn=None if not isinstance(reserve, Draw) else (store.schedule_name(reserve.schedule), reserve.step),
     )
 
 
@@ -250,15 +268,8 @@ def account_claims(
     all of them, and `cap` and `spent` are sums. The mechanisms' own delta enters with its cap, since what was spent of
     it depends on released values, or with `delta_spent` where that is more.
     """
-    budget, unit = contract.budget, contract.unit
-    delta = budget.delta_for_conversion
-    context = claim.Context(
-        unit=unit.column if unit.period is None or all_periods else f"{unit.column} in one {unit.period}",
-        neighbours=unit.neighbours,
-        bounds=f"each release within its contract's bounds, here {unit.groups} groups and {unit.rows} rows in each"
-        + _division_in_words(contract, accounts, all_periods=all_periods),
-        measure=budget.measure,
-    )
+    budget, delta = contract.budget, contract.budget.delta_for_conversion
+    context = context_of(contract, accounts, all_periods=all_periods)
     own = max(delta_spent, budget.delta_mechanisms * (len(accounts) if all_periods else 1))
     deltas = {"delta": delta, "delta_mechanisms": own}
     caps: tuple[Claim, ...] = ()
@@ -268,6 +279,18 @@ def account_claims(
     if fixed_cap is not None:
         caps = (*claim.cap_claims(context, cap=fixed_cap, **deltas), *caps)
     return (*caps, *claim.realised_claims(context, total=spent, order=budget.receipt_order, **deltas))
+
+
+def context_of(contract: Contract, accounts: tuple[str, ...], *, all_periods: bool = False) -> claim.Context:
+    """Whom a claim on accounts with these labels protects, and within which bounds."""
+    unit = contract.unit
+    return claim.Context(
+        unit=unit.column if unit.period is None or all_periods else f"{unit.column} in one {unit.period}",
+        neighbours=unit.neighbours,
+        bounds=f"each release within its contract's bounds, here {unit.groups} groups and {unit.rows} rows in each"
+        + _division_in_words(contract, accounts, all_periods=all_periods),
+        measure=contract.budget.measure,
+    )
 
 
 def claims_to_date(contract: Contract, *accounts: AccountRow, all_periods: bool = False) -> tuple[Claim, ...]:

@@ -36,6 +36,7 @@ from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Exactable, decimal_text
 from parco.mechanisms.mechanism import Additive, Exponential
 from parco.mechanisms.selection import Selection
 from parco.noise.bits import BitSource, CipherBits
+from parco.privacy.claim import Claim
 from parco.queries.joint import BoundsPlan, MeanPlan, QuantilePlan, VariancePlan
 from parco.queries.plan import Plan
 from parco.queries.quantile import runs
@@ -58,8 +59,9 @@ from parco.session.questions import (
     quantile_parts,
     variance_parts,
 )
-from parco.session.receipt import Receipt, mechanism_in, receipt_of
+from parco.session.receipt import Receipt, claims_to_date, mechanism_in, receipt_of
 from parco.session.release import Answer, Release
+from parco.session.schedules import applied, scheduled_on, standing
 from parco.session.top import top_answer
 from parco.session.variance import VarianceAnswer, variance_release
 
@@ -93,8 +95,8 @@ class Session(
     pyarrow.Table, pandas.DataFrame or polars.DataFrame), by default the contract's source. ledger: the file
     that `parco sign` made, by default `<name>.ledger` beside the contract, or the postgresql:// URL of a database.
     actor: who asks, by default the login name. version: the declared label of the data's state, by default the
-    contract's. progress: called as (stage, done, total) while a release runs. Raises NotSignedError,
-    ContractChangedError or StorageError.
+    contract's. schedule: the name of a signed schedule that all releases are drawn from. progress: called as (stage,
+    done, total) while a release runs. Raises NotSignedError, ContractChangedError or StorageError.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Session(
         ledger: str | Path | None = None,
         actor: str | None = None,
         version: str | None = None,
+        schedule: str | None = None,
         progress: Progress | None = None,
     ) -> None:
         from parco.stores.address import open_ledger
@@ -122,6 +125,7 @@ class Session(
                 "text; or make the new one its next version with `parco revise` (`parco cap` where the budget's amount "
                 "differs); or give it another name at its top, keep the name in [data], and sign it"
             )
+        self._schedule = None if schedule is None else scheduled_on(self._store.schedule(schedule), contract)
 
     def __enter__(self) -> Self:
         return self
@@ -144,6 +148,17 @@ class Session(
     def history(self) -> list[HistoryRow]:
         """All signings and releases, in the order of the ledger."""
         return self._store.history()
+
+    def claims(self) -> tuple[Claim, ...]:
+        """What may be claimed of the data set to date: its cap, what was released, and the schedule that it keeps to.
+
+        The last is there while all releases were drawn from schedules that were signed before the first of them.
+        """
+        own = set(self._signed.accounts.values())
+        rows = [row for row in self._store.accounts() if row.account in own]
+        found = standing(self._store, self.contract, rows)
+        kept = () if found is None or found.claim is None else (found.claim,)
+        return (*claims_to_date(self.contract, *rows), *kept)
 
     def release(self, asks: Sequence[Ask]) -> list[Release[Answer] | Joint]:
         """The answers to several questions, in their order: one durable charge and one statement for all.
@@ -189,7 +204,7 @@ class Session(
     def _parts(self, ask: Ask) -> list[Asked]:
         if not isinstance(ask, Ask):
             raise QuestionError('release takes a list of asks, such as [parco.Ask("count", by="month")]')
-        how: How = {name: getattr(ask, name) for name in How.__annotations__ if name != "key"}  # type: ignore[assignment]
+        how: How = {name: getattr(ask, name) for name in How.__annotations__}  # type: ignore[assignment]
         if ask.split is not None and ask.statistic != "mean":
             raise QuestionError("only a mean has two parts: leave out split")
         if ask.cover is not None and ask.statistic != "suggest_bounds":
@@ -262,7 +277,12 @@ class Session(
             at=ask.at,
             k=ask.k,
         )
-        return Plan.of(query, version=self.version, spend=ask.spend)
+        plan = Plan.of(query, version=self.version, spend=ask.spend)
+        if self._schedule is None:
+            return plan
+        # As it stands now: other sessions draw from it as well.
+        named = ask.spend.cost is not None or ask.spend.error is not None
+        return applied(plan, self._store.schedule(self._schedule.name), named=named)
 
     def _planned(self, ask: Asked, before: Sequence[Plan] = ()) -> Plan:
         """The plan, with what the account would hold afterwards, and after others `before` it in one list."""
@@ -275,7 +295,9 @@ class Session(
                 if plan.selection is None
                 else self._delta_remaining(plan.query, before) - plan.delta_units * DELTA_UNIT
             )
-            return replace(plan, remaining=remaining - plan.cost.value, delta_remaining=left)
+            # What a schedule draws was set aside before.
+            taken = plan.cost.value if self._schedule is None else Fraction(0)
+            return replace(plan, remaining=remaining - taken, delta_remaining=left)
         mechanism = mechanism_in(stored)
         return replace(
             plan,
@@ -367,6 +389,7 @@ class Session(
             fresh=ask.fresh,
             private=self._private,
             key=ask.key,
+            schedule=None if self._schedule is None else self._schedule.position,
         )
 
     def _run(self, started: Sequence[tuple[Plan, int]], engine: DuckDBEngine) -> list[Release[Answer]]:
@@ -501,7 +524,7 @@ class Session(
     def _remaining(self, query: Query, before: Sequence[Plan] = ()) -> Fraction:
         """What is left on the account, or on the one of several that has least, once plans `before` are charged."""
         charged, taken = self._charged(query), Counter[int]()
-        for plan in before:
+        for plan in before if self._schedule is None else ():
             taken.update(dict.fromkeys(self._charged(plan.query), plan.cost.units))
         rows = (row for row in self._store.accounts() if row.account in charged)
         return min(row.remaining - taken[row.account] for row in rows) * COST_UNIT

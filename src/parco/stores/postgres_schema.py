@@ -85,6 +85,8 @@ _CHANGED = {
     "contracts": "contract, opened",
     "keys": "private",
     "requests": "state, settled",
+    "schedules": "ended",
+    "steps": "request",
     "strays": "recovered",
     "texts": "salt, text, lookup",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,13 +13,16 @@ from parco import canonical
 from parco.errors import VerificationError
 from parco.ledger.entries import (
     Cap,
+    Draw,
     Entry,
     Forfeit,
+    Leave,
     Open,
     Recover,
     Reserve,
     Revise,
     Rotate,
+    Schedule,
     Settle,
     Start,
     Void,
@@ -38,12 +42,13 @@ __all__ = [
     "evidence",
     "fixed_cap",
     "history_rows",
+    "keyed",
     "sharpest",
     "stored",
     "stored_answers",
 ]
 
-_Kind = TypeVar("_Kind", Open, Reserve, Settle)
+_Kind = TypeVar("_Kind", Open, Reserve, Schedule, Settle)
 
 _BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
 _RESERVES, _SETTLES = tables.entries.alias("reserves"), tables.entries.alias("settles")
@@ -149,6 +154,15 @@ def stored(connection: Connection, request: int) -> Stored:
     return _stored(rows[0])
 
 
+def keyed(connection: Connection, key: str) -> tuple[int, str] | None:
+    """The request of an idempotency key, and its state; None where the key was never used."""
+    digest = texts.find(connection, "key", key)
+    columns = tables.requests.c
+    made = select(columns.request, columns.state).where(columns.key == digest)
+    row = None if digest is None else connection.execute(made).one_or_none()
+    return None if row is None else (row.request, row.state)
+
+
 def evidence(connection: Connection, request: int, position: int) -> Evidence:
     """What shows outside the ledger that a request was settled by the entry at `position`: under its first head."""
     proof = heads.inclusion(connection, position, heads.first_from(connection, position))
@@ -213,8 +227,33 @@ def history_rows(connection: Connection) -> list[HistoryRow]:
     rows: dict[int, HistoryRow] = {}
     names: dict[str, str | None] = {}
     for body in bodies(connection):
-        _into(rows, decode(body), known, names=names)
+        found = decode(body)
+        if isinstance(found, Schedule | Leave):
+            rows[found.seq] = _scheduling(found, known, names=names, rows=rows)
+        else:
+            _into(rows, found, known, names=names)
     return list(rows.values())
+
+
+def _scheduling(
+    found: Schedule | Leave,
+    known: dict[str, str | None],
+    *,
+    names: dict[str, str | None],
+    rows: dict[int, HistoryRow],
+) -> HistoryRow:
+    row = HistoryRow(
+        seq=found.seq,
+        time=found.time,
+        actor=known.get(found.actor),
+        state=type(found).__name__.lower(),
+        contract=found.contract if isinstance(found, Schedule) else rows[found.schedule].contract,
+    )
+    if isinstance(found, Schedule):
+        name = names.get(found.contract)
+        return replace(row, name=name, schedule=known.get(found.name), set_aside=found.charges)
+    left = rows[found.schedule]
+    return replace(row, name=left.name, schedule=left.schedule, reason=known.get(found.reason))
 
 
 def _into(
@@ -230,8 +269,13 @@ def _into(
         rows[found.seq] = _act(found, known, names=names)
         return
     if isinstance(found, Reserve):
-        rows[found.seq] = _reserved(found, known, name=names.get(found.contract))
+        row = _reserved(found, known, name=names.get(found.contract))
+        if isinstance(found, Draw):
+            row = replace(row, schedule=rows[found.schedule].schedule, step=found.step)
+        rows[found.seq] = row
         return
+    if isinstance(found, Schedule | Leave):
+        raise VerificationError(f"entry {found.seq} is no part of a request", entry=found.seq)
     old = rows.get(found.request)
     if old is None:
         raise VerificationError(f"entry {found.seq} names request {found.request}, which is missing", entry=found.seq)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from parco.ledger.entries import WHOLE, Balance, Capped, Charge, MechanismFacts, Reserve, SensitivityFacts
+from parco.ledger.entries import WHOLE, Balance, Capped, Charge, MechanismFacts, Reserve, SensitivityFacts, Steps
 from parco.ledger.heads import Head
 from parco.ledger.proofs import Inclusion
 from parco.measure import Measure
@@ -22,6 +22,9 @@ __all__ = [
     "Recovery",
     "Request",
     "Reserved",
+    "Scheduled",
+    "ScheduledStep",
+    "Scheduling",
     "Settled",
     "Signed",
     "Started",
@@ -82,7 +85,8 @@ class Signed:
 class Request:
     """What a release asks of the ledger; `contract` is `Signed.contract`, `charges` rise by account.
 
-    Without a key, one is drawn: such a request is never the same as another.
+    Without a key, one is drawn: such a request is never the same as another. `schedule` is the entry of the schedule
+    that it is drawn from, if any: its facts must then be those of one of its steps.
     """
 
     actor: str
@@ -96,6 +100,43 @@ class Request:
     private: bool = True
     key: str | None = None
     time: int = field(default_factory=_now)
+    schedule: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scheduling:
+    """What a schedule fixes in advance: releases under a contract (`Signed.contract`), their questions as full texts.
+
+    Steps are counted from 1, through all questions of all `steps`.
+    """
+
+    actor: str
+    name: str
+    contract: str
+    steps: tuple[Steps, ...]
+    time: int = field(default_factory=_now)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduledStep:
+    """One release of a signed schedule; `question` is None if it was erased, `request` is the one that drew it."""
+
+    number: int
+    question: str | None
+    facts: Steps
+    request: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scheduled:
+    """A schedule as it stands: the entry that signed it, and the one by which it was left, if it was."""
+
+    position: int
+    name: str
+    dataset: str
+    contract: str
+    ended: int | None
+    steps: tuple[ScheduledStep, ...]
 
 
 @dataclass(frozen=True)
@@ -219,9 +260,10 @@ class AccountRow:
 class HistoryRow:
     """One signing, revision, change of caps or request; texts that were erased are None, `name` is the contract's.
 
-    `state` is `open`, `revise`, `cap`, `recover` or `rotate`, or for a request `reserved`, `started`, `settled`, `void`
-    or `forfeited`; `charges` are what was realised once settled, what was reserved before, nothing once void, and what
-    a recovery charged.
+    `state` is `open`, `revise`, `cap`, `recover`, `rotate`, `schedule` or `leave`, or for a request `reserved`,
+    `started`, `settled`, `void` or `forfeited`; `charges` are what was realised once settled, what was reserved before,
+    nothing once void, and what a recovery charged. `schedule` is the name of the schedule that was signed (`set_aside`
+    is its whole charge) or left, or whose `step` a request is.
     """
 
     seq: int
@@ -240,3 +282,6 @@ class HistoryRow:
     charges: tuple[Charge, ...] = ()
     mechanism: MechanismFacts | None = None
     sensitivity: SensitivityFacts | None = None
+    schedule: str | None = None
+    step: int | None = None
+    set_aside: tuple[Charge, ...] = ()

@@ -28,9 +28,9 @@ from parco.errors import (
     RequestError,
     SharperError,
 )
-from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Open, Reserve, Settle, Start, Void
+from parco.ledger.entries import Balance, Charge, Draw, Entry, Forfeit, Open, Reserve, Settle, Start, Void
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
-from parco.stores import reading, tables, texts
+from parco.stores import drawing, reading, tables, texts
 from parco.stores.append import append_all, together
 from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
@@ -38,7 +38,20 @@ from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled,
 from parco.stores.signing import check_secret
 from parco.stores.statements import ONE, Insertion, Prepared
 
-__all__ = ["Look", "decide", "end", "ended", "forfeit", "look", "settle", "start", "void"]
+__all__ = [
+    "Look",
+    "check_charged",
+    "decide",
+    "end",
+    "ended",
+    "forfeit",
+    "give_back",
+    "look",
+    "set_aside",
+    "settle",
+    "start",
+    "void",
+]
 
 _SALT_BYTES = 16
 _KEY_BYTES = 16
@@ -179,12 +192,9 @@ class Look:
 
 def look(connection: Connection, request: Request) -> Look:
     """Finds a request's texts, and the open requests with its key or question."""
-    accounts = [charge.account for charge in request.charges]
-    sought: dict[str, object] = {f"at_{place}": account for place, account in enumerate(accounts)}
-    wanted = _texts(request)
-    sought |= {kind: texts.lookup(kind, wanted[kind]) if kind in wanted else None for kind in _KINDS}
-    sought |= {"contract": request.contract, "first": min(accounts, default=0)}
-    rows = _charged(len(accounts)).rows(connection, sought)
+    accounts, wanted = [charge.account for charge in request.charges], _texts(request)
+    lookups = {kind: texts.lookup(kind, wanted[kind]) if kind in wanted else None for kind in _KINDS}
+    rows = _charged(len(accounts)).rows(connection, _sought(accounts, request.contract) | lookups)
     names = dict(zip(_KINDS, rows[0], strict=False)) if rows else texts.find_all(connection, wanted)
     names = {kind: digest for kind, digest in names.items() if digest is not None}
     rivals: Sequence[_Open] = ()
@@ -192,6 +202,12 @@ def look(connection: Connection, request: Request) -> Look:
         open_ones = {"question": names.get("question"), "key_digest": names.get("key")}
         rivals = [_Open(*row) for row in _RIVALS.rows(connection, open_ones)]
     return Look(request, names, [row[len(_KINDS) :] for row in rows], rivals)
+
+
+def _sought(accounts: Sequence[int], contract: str) -> dict[str, object]:
+    """What `_charged` is asked for, but for the texts."""
+    numbers: dict[str, object] = {f"at_{place}": account for place, account in enumerate(accounts)}
+    return numbers | {"contract": contract, "first": min(accounts, default=0)}
 
 
 def ended(
@@ -311,14 +327,20 @@ def _end(connection: Connection, states: Sequence[tuple[int, str]]) -> None:
             numbers
         ):
             raise InternalError(f"some of these requests are no longer {before}")
+    # What was drawn and never started goes back to its schedule, which holds the charge as before.
+    draws = [
+        (number, one) for number, state in states if state == "reserved" and isinstance(one := reserves[number], Draw)
+    ]
+    kept = drawing.give_back(connection, draws)
     sums: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for number, state in states:
-        for charge in reserves[number].charges:
+        for charge in () if number in kept else reserves[number].charges:
             spent = (charge.cost, charge.delta) if state == "started" else (0, 0)
             sums[charge.account] = [
                 old + new for old, new in zip(sums[charge.account], (charge.cost, charge.delta, *spent), strict=True)
             ]
-    connection.execute(_LIFT, [_lifted(account, *amounts) for account, amounts in sorted(sums.items())])
+    if sums:
+        connection.execute(_LIFT, [_lifted(account, *amounts) for account, amounts in sorted(sums.items())])
     makes = [_ending(reserves[number], state) for number, state in states]
     append_all(connection, makes, last=last)
 
@@ -344,7 +366,8 @@ def _same_key(connection: Connection, found: Look) -> Stored | Pending:
     old = reading.entry(connection, row.request, Reserve)
     digests = {kind: found.names.get(kind) for kind in ("actor", "question")}
     body = {name: getattr(found.request, name) for name in _BODY} | digests
-    if body != {name: getattr(old, name) for name in body}:
+    schedule = old.schedule if isinstance(old, Draw) else None
+    if body != {name: getattr(old, name) for name in body} or schedule != found.request.schedule:
         raise KeyReuseError("this key was used for another request: use a new key", request=row.request)
     if row.state == "void":
         raise KeyReuseError(
@@ -378,15 +401,17 @@ def _same_question(connection: Connection, found: Look, serves: Callable[[Settle
 def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Started | Reserved:
     request, starts = found.request, isinstance(holder, Owner)
     last = _check_charged(connection, found)
+    step = None if request.schedule is None else drawing.find(connection, request, found.names.get("question"))
     for charge in request.charges:
-        values = {"number": charge.account, "cost": charge.cost, "delta": charge.delta}
-        if _SET_ASIDE.count(connection, values) != 1:
-            raise _no_room(connection, charge)
+        # A step's charge was set aside with its schedule; on an overdrawn account nothing begins all the same.
+        set_aside(connection, charge if step is None else Charge(charge.account, 0, 0))
     wanted = {"key": secrets.token_hex(_KEY_BYTES), **_texts(request)}
     with together(connection):
         names: dict[str, Any] = texts.intern_all(connection, wanted, known=found.names)
         body: dict[str, Any] = {name: getattr(request, name) for name in _BODY} | names
-        makes: list[Callable[[int], Entry]] = [lambda seq: Reserve(seq=seq, time=request.time, **body)]
+        body |= {} if step is None else {"schedule": request.schedule, "step": step}
+        kind = Reserve if step is None else Draw
+        makes: list[Callable[[int], Entry]] = [lambda seq: kind(seq=seq, time=request.time, **body)]
         if starts:
             makes.append(lambda seq: Start(seq=seq, actor=names["actor"], request=last + 1))
         number = append_all(connection, makes, last=last)[0]
@@ -394,6 +419,8 @@ def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Star
         row |= {"state": "started" if starts else "reserved", "private": int(request.private)}
         _NEW_REQUEST.put(connection, row)
         (_NEW_OWNER if starts else _NEW_LEASE).put(connection, {"request": number, **vars(holder)})
+    if step is not None:
+        drawing.draw(connection, request.schedule or 0, step, request=number)
     return Started(number) if starts else Reserved(number)
 
 
@@ -402,17 +429,41 @@ def _texts(request: Request) -> dict[str, str]:
     return {kind: text for kind, text in wanted.items() if text is not None}
 
 
-def _check_charged(connection: Connection, found: Look) -> int:
-    """Whether the contract stands, the charges are its own, and the secrets of their data sets are at hand.
+def set_aside(connection: Connection, charge: Charge) -> None:
+    """Reserves a charge by the one statement that spends, or raises BudgetError."""
+    values = {"number": charge.account, "cost": charge.cost, "delta": charge.delta}
+    if _SET_ASIDE.count(connection, values) != 1:
+        raise _no_room(connection, charge)
 
-    Returns the last entry.
-    """
-    rows, contract = found.charged, found.request.contract
-    last, signed = rows[0][1:3] if rows else (0, None)
+
+def give_back(connection: Connection, charges: Sequence[Charge]) -> None:
+    """Takes charges out of the reserved amounts, and spends nothing."""
+    if charges:
+        connection.execute(_LIFT, [_lifted(one.account, one.cost, one.delta, 0, 0) for one in charges])
+
+
+def check_charged(connection: Connection, *, contract: str, charges: Sequence[Charge]) -> None:
+    """Whether the contract stands, the charges are its own, and the secrets of their data sets are at hand."""
+    numbers = [charge.account for charge in charges]
+    sought = _sought(numbers, contract) | dict.fromkeys(_KINDS)
+    rows = [row[len(_KINDS) :] for row in _charged(len(numbers)).rows(connection, sought)]
+    _check_accounts(connection, rows, contract=contract, numbers=numbers)
+
+
+def _check_charged(connection: Connection, found: Look) -> int:
+    """The same for a request that was looked at; returns the last entry."""
+    numbers = [charge.account for charge in found.request.charges]
+    _check_accounts(connection, found.charged, contract=found.request.contract, numbers=numbers)
+    return found.charged[0][1] if found.charged else 0
+
+
+def _check_accounts(
+    connection: Connection, rows: Sequence[tuple[Any, ...]], *, contract: str, numbers: Sequence[int]
+) -> None:
+    signed = rows[0][2] if rows else None
     if signed is None:
         _check_signed(connection, contract)
     accounts = [row[3:] for row in rows]
-    numbers = [charge.account for charge in found.request.charges]
     if numbers != [number for number, *_ in accounts] or all(dataset != signed for _, dataset, *_ in accounts):
         raise InternalError("charges must rise by account and include one of the contract's own")
     # Accounts that were opened together share their data set's secret: as a rule, one entry bound all of them.
@@ -422,7 +473,6 @@ def _check_charged(connection: Connection, found: Look) -> int:
             check_secret(reading.decoded(bodies[opened], opened, Open), secret)
         else:
             check_secret(reading.entry(connection, opened, Open), secret)
-    return int(last)
 
 
 def _check_signed(connection: Connection, contract: str) -> None:
@@ -440,7 +490,9 @@ def _no_room(connection: Connection, charge: Charge) -> BudgetError:
         raise InternalError(f"there is no account {charge.account} on this ledger")
     asked, left, cap = (_cost_text(units) for units in (charge.cost, row.remaining, row.cap))
     facts = {"account": row.title, "measure": str(row.measure), "asked": asked, "remaining": left, "cap": cap}
-    if charge.cost > row.remaining:
+    if charge.cost == charge.delta == 0:
+        text = f"{row.title!r} is overdrawn: nothing is drawn from its schedules before its cap is raised"
+    elif charge.cost > row.remaining:
         text = f"this would be charged as {asked} {row.measure}, and {left} of {cap} is left on {row.title!r}"
     else:
         asked, left, cap = (_delta_text(units) for units in (charge.delta, row.delta_remaining, row.delta_cap))

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from parco.errors import InternalError, StorageError, VerificationError
 from parco.ledger.accounts import State
-from parco.stores import reading, requests, revision, signing, texts, verify
+from parco.stores import reading, requests, revision, schedules, signing, texts, verify
 from parco.stores.durable import durable
 from parco.stores.lease import Lease, Watch, granted
 from parco.stores.owner import Owner, current_owner, requests_in_hand
@@ -29,6 +29,8 @@ from parco.stores.records import (
     Pending,
     Request,
     Reserved,
+    Scheduled,
+    Scheduling,
     Settled,
     Signed,
     Started,
@@ -96,6 +98,42 @@ class Store(Witnessed):
     def move_cap(self, opening: Opening, *, reason: str) -> Signed:
         """The contract with its new cap, its accounts with the same; BudgetError if more is spent or reserved."""
         return self._write(lambda connection: revision.move_cap(connection, opening, reason=reason), spends=True)
+
+    @durable
+    def sign_schedule(self, scheduling: Scheduling) -> Scheduled:
+        """The schedule as signed, now or before, its whole charge set aside; RequestError if its name is taken.
+
+        BudgetError if it does not fit: then nothing was set aside.
+        """
+        return self._write(lambda connection: schedules.sign(connection, scheduling), spends=True)
+
+    @durable
+    def leave_schedule(self, name: str, *, actor: str, reason: str) -> Scheduled:
+        """Ends a schedule and gives back what its steps that are not drawn had set aside; RequestError if it has ended.
+
+        Requests that were drawn go on.
+        """
+        return self._write(lambda connection: schedules.leave(connection, name, actor=actor, reason=reason))
+
+    def schedule(self, name: str) -> Scheduled:
+        """The schedule signed under this name, as it stands, or RequestError."""
+        with self._reading() as connection:
+            return schedules.find(connection, name)
+
+    def schedule_name(self, position: int) -> str:
+        """The name of the schedule that an entry signed, or VerificationError."""
+        with self._reading() as connection:
+            return schedules.name_of(connection, position)
+
+    def schedules(self) -> list[Scheduled]:
+        """All schedules as they stand, in the order in which they were signed."""
+        with self._reading() as connection:
+            return schedules.find_all(connection)
+
+    def keyed(self, key: str) -> tuple[int, str] | None:
+        """The request of an idempotency key, and its state; None where the key was never used."""
+        with self._reading() as connection:
+            return reading.keyed(connection, key)
 
     def fixed_cap(self, account: int, *, before: int | None = None) -> int | None:
         """The cap as signed, in 10^-15, if the account was never raised above it (before an entry); else None."""

@@ -1,11 +1,12 @@
 """The tables of ledger format 1: entries and answers only ever grow, everything else can be rebuilt or may be lost.
 
 `entries` is the ledger. `texts` holds what entries name by salted digest, and may be erased. `accounts`, `caps`,
-`contracts` and `requests` are projections of the entries, kept so that spending is one conditional UPDATE. `answers`,
-`secrets`, `owners` and `leases` hold what no entry may. `tree` holds the nodes of the Merkle tree, each with the leaf
-that completes it, and `heads` what was signed after each commit; `keys` signs, and `strays` are heads seen outside that
-this ledger signed and does not extend. Every store has the same tables; what a database system adds to them (SQLite's
-triggers below, PostgreSQL's in `postgres_schema`) keeps all that is only added from being changed.
+`contracts`, `requests`, `schedules` and `steps` are projections of the entries, kept so that spending is one
+conditional UPDATE. `answers`, `secrets`, `owners` and `leases` hold what no entry may. `tree` holds the nodes of the
+Merkle tree, each with the leaf that completes it, and `heads` what was signed after each commit; `keys` signs, and
+`strays` are heads seen outside that this ledger signed and does not extend. Every store has the same tables; what a
+database system adds to them (SQLite's triggers below, PostgreSQL's in `postgres_schema`) keeps all that is only added
+from being changed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ __all__ = [
     "metadata",
     "owners",
     "requests",
+    "schedules",
     "secrets",
+    "steps",
     "strays",
     "texts",
     "tree",
@@ -139,6 +142,29 @@ requests = Table(
     CheckConstraint("(state = 'settled') = (settled IS NOT NULL)", name="settled_by_an_entry"),
     Index("requests_by_question", "question", "state"),
     Index("requests_by_state", "state"),
+    sqlite_strict=True,
+)
+
+# `ended` is the entry by which a schedule was left.
+schedules = Table(
+    "schedules",
+    metadata,
+    _key("schedule", ForeignKey("entries.seq")),
+    Column("dataset", Text, ForeignKey("texts.digest"), nullable=False),
+    Column("name", Text, ForeignKey("texts.digest"), nullable=False, unique=True),
+    Column("ended", Integer, ForeignKey("entries.seq"), unique=True),
+    sqlite_strict=True,
+)
+
+# A step is drawn by one conditional UPDATE, as money is spent; given back, it has no request again.
+steps = Table(
+    "steps",
+    metadata,
+    _key("schedule", ForeignKey("schedules.schedule")),
+    _key("step", CheckConstraint("step >= 1")),
+    Column("question", Text, ForeignKey("texts.digest"), nullable=False),
+    Column("request", Integer, ForeignKey("requests.request"), unique=True),
+    Index("steps_by_question", "schedule", "question"),
     sqlite_strict=True,
 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -29,13 +29,14 @@ __all__ = [
     "find_all",
     "intern",
     "intern_all",
+    "intern_many",
     "lookup",
     "normal",
     "read",
     "read_all",
 ]
 
-KINDS = ("actor", "contract", "dataset", "key", "label", "name", "question", "reason", "terms")
+KINDS = ("actor", "contract", "dataset", "key", "label", "name", "question", "reason", "schedule", "terms")
 
 # The others hold the budget together: with a data set's name gone, the data set could be signed as if it were new.
 ERASABLE = ("actor", "key", "question", "reason")
@@ -84,6 +85,19 @@ def intern_all(
     if rows:
         _INSERT.put(connection, *rows.values())
     return digests | {kind: row["digest"] for kind, row in rows.items()}
+
+
+def intern_many(connection: Connection, kind: str, wanted: Iterable[str]) -> list[str]:
+    """The digests of texts of one kind, in their order, stored now where they never were."""
+    listed = [normal(text) for text in wanted]
+    rows = {text: _row(kind, text) for text in dict.fromkeys(listed)}
+    sought = select(_TEXTS.lookup, _TEXTS.digest).where(_TEXTS.lookup.in_(bindparam("lookups", expanding=True)))
+    found = connection.execute(sought, {"lookups": [row["lookup"] for row in rows.values()]})
+    known = {row.lookup: row.digest for row in found}
+    new = [row for row in rows.values() if row["lookup"] not in known]
+    if new:
+        _INSERT.put(connection, *new)
+    return [known.get(rows[text]["lookup"], rows[text]["digest"]) for text in listed]
 
 
 def read(connection: Connection, digest: str) -> str | None:

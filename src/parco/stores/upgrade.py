@@ -13,7 +13,7 @@ from parco.stores import heads, reading, verify
 
 __all__ = ["VERSION", "run_steps"]
 
-VERSION = 4
+VERSION = 5
 """The version of the tables that this parco reads and writes."""
 
 # What each version added. 1 is the first.
@@ -52,6 +52,17 @@ _LEASES = (
     " seconds INTEGER NOT NULL CHECK (seconds >= 1), PRIMARY KEY (request),"
     " FOREIGN KEY(request) REFERENCES requests (request)) STRICT",
 )
+_SCHEDULES = (
+    "CREATE TABLE schedules (schedule INTEGER NOT NULL, dataset TEXT NOT NULL, name TEXT NOT NULL, ended INTEGER,"
+    " PRIMARY KEY (schedule), FOREIGN KEY(schedule) REFERENCES entries (seq),"
+    " FOREIGN KEY(dataset) REFERENCES texts (digest), UNIQUE (name), FOREIGN KEY(name) REFERENCES texts (digest),"
+    " UNIQUE (ended), FOREIGN KEY(ended) REFERENCES entries (seq)) STRICT",
+    "CREATE TABLE steps (schedule INTEGER NOT NULL, step INTEGER NOT NULL CHECK (step >= 1), question TEXT NOT NULL,"
+    " request INTEGER, PRIMARY KEY (schedule, step), FOREIGN KEY(schedule) REFERENCES schedules (schedule),"
+    " FOREIGN KEY(question) REFERENCES texts (digest), UNIQUE (request),"
+    " FOREIGN KEY(request) REFERENCES requests (request)) STRICT",
+    "CREATE INDEX steps_by_question ON steps (schedule, question)",
+)
 
 
 def run_steps(connection: Connection, version: int) -> None:
@@ -61,6 +72,8 @@ def run_steps(connection: Connection, version: int) -> None:
     """
     for step in range(version + 1, VERSION + 1):
         _STEPS[step](connection)
+    # At the end, since it reads the tables as they are today.
+    verify.verify(connection)
 
 
 def _to_2(connection: Connection) -> None:
@@ -69,11 +82,10 @@ def _to_2(connection: Connection) -> None:
 
 
 def _to_3(connection: Connection) -> None:
-    """The Merkle tree, and the first head, which signs all that is there: so it is checked before."""
+    """The Merkle tree, and the first head, which signs all that is there: so all is checked before it is kept."""
     _execute(connection, _HEADS)
     entries = list(enumerate(reading.bodies(connection), start=1))
     heads.seal(connection, heads.Standing(), entries=entries)
-    verify.verify(connection)
 
 
 def _to_4(connection: Connection) -> None:
@@ -81,7 +93,12 @@ def _to_4(connection: Connection) -> None:
     _execute(connection, _LEASES)
 
 
-_STEPS = {2: _to_2, 3: _to_3, 4: _to_4}
+def _to_5(connection: Connection) -> None:
+    """Schedules, and their steps."""
+    _execute(connection, _SCHEDULES)
+
+
+_STEPS = {2: _to_2, 3: _to_3, 4: _to_4, 5: _to_5}
 
 
 def _execute(connection: Connection, statements: tuple[str, ...]) -> None:

@@ -23,8 +23,9 @@ class Shown:
 
     `answers` and `nodes` count them. `terms` gives an account's data set, label, terms and measure, `requests` state,
     settle entry, privacy, key and question, `contracts` the entry, data set, name and first account of each contract in
-    force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a head, by its root. Not
-    compared by `check`: the public `keys`, and the sizes of heads that nothing has answered for, which no entry knows.
+    force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a head, by its root,
+    `schedules` data set, name and end of each, `steps` their questions and the requests that drew them. Not compared by
+    `check`: the public `keys`, and the sizes of heads that nothing has answered for, which no entry knows.
     """
 
     size: int
@@ -36,6 +37,8 @@ class Shown:
     requests: Mapping[int, tuple[str, int | None, bool, str, str]]
     contracts: Mapping[str, tuple[int, str, str, int]]
     strays: Mapping[str, int]
+    schedules: Mapping[int, tuple[str, str, int | None]]
+    steps: Mapping[tuple[int, int], tuple[str, int | None]]
     keys: frozenset[str] = frozenset()
     unanswered: tuple[int, ...] = ()
 
@@ -55,6 +58,8 @@ _WORDS = {
     "requests": "the requests",
     "contracts": "the list of signed contracts",
     "strays": "the list of heads that were answered for",
+    "schedules": "the schedules",
+    "steps": "the steps of schedules",
 }
 
 
@@ -92,6 +97,10 @@ def shown(connection: Connection) -> Shown:
         },
         contracts={contract: tuple(facts) for contract, *facts in connection.execute(signed)},
         strays={root: entry for root, _, entry in lost if entry is not None},
+        schedules={number: tuple(facts) for number, *facts in connection.execute(select(tables.schedules))},
+        steps={
+            (row.schedule, row.step): (row.question, row.request) for row in connection.execute(select(tables.steps))
+        },
         keys=frozenset(connection.scalars(select(tables.keys.c.key))),
         unanswered=tuple(size for _, size, entry in lost if entry is None),
     )
@@ -131,6 +140,11 @@ def _added_up(state: State) -> Shown:
             for contract, own in state.current.items()
         },
         strays=dict(state.strays),
+        schedules={
+            number: (accounts[state.contracts[entry.contract][0]].dataset, entry.name, ended)
+            for number, (entry, ended) in state.schedules.items()
+        },
+        steps=dict(state.steps),
     )
 
 

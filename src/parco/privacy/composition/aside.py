@@ -85,7 +85,13 @@ def is_rare(groups: Groups) -> bool:
 
 
 def epsilon_aside(
-    groups: Groups, deltas: tuple[Fraction, Fraction], tolerance: float, *, removal: bool, ceiling: float, others: Others
+    groups: Groups,
+    deltas: tuple[Fraction, Fraction],
+    tolerance: float,
+    *,
+    removal: bool,
+    ceiling: float,
+    others: Others,
 ) -> Solved:
     """As `solve`, outliers set aside: for `deltas` at most and at least delta, what is told of the releases' own taken
     off."""
@@ -131,9 +137,7 @@ def _moved(epsilons: tuple[float, float], off: float) -> tuple[float, float]:
     return max(low - 4 * math.ulp(low), 0.0), max(high + 4 * math.ulp(high), 0.0)
 
 
-def set_aside(
-    groups: Groups, *, removal: bool, threshold: float, budget: Fraction, others: Others
-) -> Aside:
+def set_aside(groups: Groups, *, removal: bool, threshold: float, budget: Fraction, others: Others) -> Aside:
     """For every sequence of releases, returns it without what loses at least `threshold` and what is as rare as the
     budget, or raises InternalError. `others` knows releases that are left as they are."""
     if budget < _LEAST:
@@ -203,7 +207,9 @@ def _gaussian(release: ScheduledRelease, removal: bool, threshold: float, share:
         return (share_of_p * under_p.erfc() + (1 - share_of_p) * under_q.erfc()) / 2
 
     below, above = beyond(density.low, -1), beyond(density.high, 1)
-    return _left(release, removal, density, told=above if is_told else arb(0), dropped=below + (0 if is_told else above))
+    return _left(
+        release, removal, density, told=above if is_told else arb(0), dropped=below + (0 if is_told else above)
+    )
 
 
 def _bare(release: ScheduledRelease, removal: bool) -> _Left:
