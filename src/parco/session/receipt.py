@@ -14,7 +14,8 @@ from parco import canonical
 from parco.contract.contract import Contract
 from parco.contract.division import WHOLE
 from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
-from parco.mechanisms.mechanism import Mechanism, mechanism_of
+from parco.mechanisms.mechanism import Gaussian, Mechanism, mechanism_of
+from parco.mechanisms.refinement import RefinedGaussian
 from parco.privacy import claim, expost
 from parco.privacy.claim import Claim
 from parco.privacy.sensitivity import Sensitivity
@@ -227,8 +228,11 @@ def receipt_of(
 
 
 def mechanism_in(stored: Settled) -> Mechanism:
-    """The mechanism that an answered request drew from."""
+    """The mechanism that an answered request drew from; of one that refines another, the law of the estimate."""
     facts = stored.reserve.mechanism
+    if stored.before and facts.kind == Gaussian.kind:
+        laws = (Gaussian(law.scale, law.lattice) for law in stored.before.values())
+        return RefinedGaussian(facts.scale, facts.lattice, before=tuple(laws))
     pairs = {name: [value.numerator, value.denominator] for name, value in vars(facts).items() if name != "kind"}
     return mechanism_of({"kind": facts.kind, **pairs})
 

@@ -36,6 +36,7 @@ __all__ = [
     "account_row",
     "account_rows",
     "admitted",
+    "answer",
     "bodies",
     "decoded",
     "entry",
@@ -145,6 +146,12 @@ def stored(connection: Connection, request: int) -> Stored:
     if row is None or row.settled is None:
         raise VerificationError(f"request {request} is not settled", entry=request)
     return _stored(row, lambda number: _answered(connection, number))
+
+
+def answer(connection: Connection, request: int) -> Stored | None:
+    """The same, or None where no such request is settled."""
+    row = _answered(connection, request)
+    return None if row is None or row.settled is None else stored(connection, request)
 
 
 def _answered(connection: Connection, request: int) -> Row[Any] | None:
