@@ -168,6 +168,8 @@ def _number(release: Release[Any] | int) -> int:
     if not isinstance(release, Release):
         raise QuestionError("refine takes a release, or its number")
     if isinstance(release.receipt, JointReceipt):
+        for part in release.receipt.parts:
+            _check_kind(part.mechanism, part.measure)
         numbers = ", ".join(str(part.release) for part in release.receipt.parts)
         raise QuestionError(
             f"this answer is made of several releases ({numbers}): refine those that should be sharper, by their"

@@ -40,6 +40,7 @@ from parco.queries.joint import BoundsPlan, MeanPlan, QuantilePlan, VariancePlan
 from parco.queries.plan import Plan, Spend
 from parco.queries.quantile import runs
 from parco.queries.query import Query
+from parco.session.accesses import Accesses
 from parco.session.ask import Ask
 from parco.session.bounds import BoundsAnswer, bounds_release
 from parco.session.keys import keys_answer
@@ -145,6 +146,10 @@ class Session(
     def history(self) -> list[HistoryRow]:
         """All signings and releases, in the order of the ledger."""
         return self._store.history()
+
+    def accesses(self) -> Accesses:
+        """How often the ledger's data were read, for what, and how often an answer was given without them."""
+        return Accesses.of(self._store.history(), self._store.repeats())
 
     def release(self, asks: Sequence[Ask]) -> list[Release[Answer] | Joint]:
         """The answers to several questions, in their order: one durable charge and one statement for all.

@@ -37,6 +37,7 @@ __all__ = [
     "account_rows",
     "admitted",
     "answer",
+    "before",
     "bodies",
     "decoded",
     "entry",
@@ -152,6 +153,11 @@ def answer(connection: Connection, request: int) -> Stored | None:
     """The same, or None where no such request is settled."""
     row = _answered(connection, request)
     return None if row is None or row.settled is None else stored(connection, request)
+
+
+def before(connection: Connection, reserve: Admitted) -> dict[int, MechanismFacts]:
+    """The laws of the answers that a request refines, by their requests, the first one first."""
+    return _before(reserve, lambda number: _answered(connection, number))
 
 
 def _answered(connection: Connection, request: int) -> Row[Any] | None:

@@ -262,6 +262,7 @@ def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
         reserve=reserve,
         charges=reserve.charges,
         accounts=balances,
+        before=reading.before(connection, reserve),
         answer=answer,
     )
 
