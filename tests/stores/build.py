@@ -92,6 +92,11 @@ def scheduling(store: Store, *questions: str, **changes: Any) -> Scheduling:
     return Scheduling(**values | changes)
 
 
+def sharper(store: Store, parent: int, *, scale: int | Fraction = 5, cost: int = TENTH, **changes: Any) -> Request:
+    """What makes the answer to a request sharper, at another 1/10."""
+    return ask(store, parent=parent, scale=scale, cost=cost, **changes)
+
+
 def anything(facts: Settled) -> bool:
     return True
 

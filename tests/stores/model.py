@@ -17,6 +17,7 @@ from parco.errors import (
     InternalError,
     KeyReuseError,
     ParcoError,
+    RefinedError,
     RequestError,
     SharperError,
 )
@@ -44,7 +45,8 @@ class Account:
 class Ask:
     """A request: `charges` gives the tenths for each account; `contract` is the version it is asked under.
 
-    `schedule` names the one it is drawn from.
+    `schedule` names the one it is drawn from. `parent` is the place of the request that it refines, `depth` how many
+    there are on that path.
     """
 
     question: str
@@ -53,6 +55,8 @@ class Ask:
     key: str | None = None
     contract: int = 0
     schedule: str | None = None
+    parent: int | None = None
+    depth: int = 0
 
 
 @dataclass
@@ -211,14 +215,15 @@ class Model:
                 return self._same_key(number, old, ask)
         answered = [place for place, old in enumerate(self.requests) if self._answers(old, ask)]
         if not ask.fresh and answered and serves:
-            # The one that cost most, the oldest of equals.
+            # The one refined most, then the one that cost most, the oldest of equals.
             cost = {place: sum(cost for _, cost in self.requests[place].ask.charges) for place in answered}
-            return "stored", max(answered, key=lambda place: (cost[place], -place))
+            depth = {place: self.requests[place].ask.depth for place in answered}
+            return "stored", max(answered, key=lambda place: (depth[place], cost[place], -place))
         if not ask.fresh:
             for number, old in enumerate(self.requests):
                 if old.ask.question == ask.question and old.state in ("reserved", "started"):
                     return "pending", number
-            if answered:
+            if answered and ask.parent is None:
                 return SharperError
         return self._admit(ask, queued=queued)
 
@@ -229,6 +234,11 @@ class Model:
             told = self._draw(ask, self.schedules[ask.schedule])
             if told is not None:
                 return told
+        if ask.parent is not None:
+            if self.requests[ask.parent].state != "settled":
+                return RequestError
+            if any(old.ask.parent == ask.parent and old.state not in ("void", "forfeited") for old in self.requests):
+                return RefinedError
         for number, cost in () if ask.schedule is not None else ask.charges:
             account = self.accounts[number]
             if account.spent + account.reserved + cost > account.cap:

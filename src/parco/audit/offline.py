@@ -1,8 +1,7 @@
 """Checks a ledger that `parco ledger export` wrote. One file, standard library only: read it, then run it.
 
 `python offline.py LEDGER [FILE]...` says nothing and exits with 0 if all holds; else it says what fails first, and has
-exit code 4. FILEs hold JSON: heads seen elsewhere, releases (`parco release --json`), proofs (`parco ledger prove`);
-with - for LEDGER they are checked alone. docs/ledger-format.md describes the lines and the checks.
+exit code 4. FILEs hold heads seen elsewhere, releases and proofs, as JSON; with - for LEDGER they are checked alone.
 """
 
 from __future__ import annotations
@@ -109,6 +108,7 @@ FORMS = (
     '{"accounts","format":1,"key","previous":"HASH"?,"root","signature":"SIG","size":INT,"tag":"head"}',
     '{"answer":"TEXT","format":1,"request":INT,"salt":"SALT","tag":"answer"}',
 )  # fmt: skip
+REFINE = FORMS[3].replace('"fresh":BIT,', "").replace('"priv', '"parent":INT,"priv').replace("reserve", "refine")
 
 
 def pattern(form: str) -> re.Pattern[str]:
@@ -123,7 +123,7 @@ def pattern(form: str) -> re.Pattern[str]:
 
 STEP = pattern(STEPS)
 KINDS["STEPS"] = re.sub(r"\?P<\w+>", "?:", STEP.pattern)
-PATTERNS = {tag: pattern(form) for form in FORMS for tag in re.findall(r'"tag":"(\w+)"', form)}
+PATTERNS = {tag: pattern(form) for form in (*FORMS, REFINE) for tag in re.findall(r'"tag":"(\w+)"', form)}
 
 
 def read(line: bytes, entry: int) -> re.Match[str]:  # the fields of a line, or CheckError
@@ -149,6 +149,7 @@ def price(measure: str, order: str | None, kind: str, *ratios: str) -> int | Non
     return -(-(10**15) * int(top) // int(bottom))
 
 
+ALIKE = ("question", "private", "cells", "kind", "l1", "l2_squared")  # what a refinement has of what it refines
 CAP, SPENT, RESERVED, EXCESS = 1, 2, 3, 4  # places in an account as `settle` lists it; of its delta, four places on
 # From which state a request comes to which, and how often its charges are then added to what is reserved and spent.
 ENDS = {"start": ("reserved", "started", 0, 0), "void": ("reserved", "void", -1, 0),
@@ -166,7 +167,7 @@ class Ledger:
         self.keys, self.strays = list[tuple[int, str]](), dict[str, int]()  # from which entry on which key signs
         self.accounts, self.caps = dict[int, list[int]](), dict[tuple[int, int], int]()
         self.terms = dict[int, list[str | None]]()  # of an account: data set, measure, order, secret, terms, label
-        self.requests = dict[int, tuple[Any, ...]]()  # state, settled by, actor, rows, private, lattice, charges
+        self.requests, self.refinements = dict[int, tuple[Any, ...]](), dict[int, int]()  # see _reserve and _refine
         self.contracts, self.seen = dict[str, list[int]](), set[str]()  # those in force; all, and all keys
         self.waiting, self.schedules = dict[int, str](), dict[int, Any]()  # answers to come; data set, name, ended by
         self.steps, self.drawn = dict[tuple[int, int], Any](), dict[int, tuple[int, int]]()  # facts, drawn by; draws
@@ -179,7 +180,7 @@ class Ledger:
         found = read(line, self.size + 1)
         tag, size, nodes = found["tag"], self.size + 1, self.nodes
         self.need(tag == "answer" or not self.waiting, "answers", "the answer before is lost; its charge stands")
-        getattr(self, f"_{tag}")(found)
+        getattr(self, f"_{tag}", self._start)(found)
         if tag in ("head", "answer"):
             return
         self.need(int(found["seq"]) == size, "canonical", "it stands in another entry's place")
@@ -210,16 +211,21 @@ class Ledger:
             self.accounts[number][RESERVED + place] += reserved * amount
             self.accounts[number][SPENT + place] += spent * amount
 
-    def charge(self, contract: str, facts: re.Match[str], often: int) -> None:  # sets aside so often
+    def charge(
+        self, contract: str, facts: re.Match[str], often: int, paid: Sequence[int] = ()
+    ) -> tuple[list[list[Any]], list[int]]:
+        """Sets aside so often what the noise of `facts` costs beyond `paid`; the charges, and the whole costs."""
         charges, own = self.rows(facts["charges"]), self.contracts.get(contract, [])
         known = any(row[0] in own for row in charges) and all(row[0] in self.accounts for row in charges)
         self.need(known, "lineage", "it charges no account of a contract in force, or one that was never opened")
-        for number, cost, delta in charges:
-            exact = price(str(self.terms[number][1]), self.terms[number][2], *facts.group(*FACTS))
-            self.need((cost, delta) == (exact, 0), "priced", "it is not charged what its noise and sensitivity cost")
+        costs = [price(str(self.terms[row[0]][1]), self.terms[row[0]][2], *facts.group(*FACTS)) or 0 for row in charges]
+        due = [[row[0], new - old, 0] for row, new, old in zip(charges, costs, paid or [0] * len(costs), strict=True)]
+        self.need(all(costs) and charges == due, "priced", "it is not charged what its noise and sensitivity cost")
+        for number, cost, _ in charges:
             _, cap, spent, reserved, *_ = self.accounts[number]
             self.need(often * cost <= cap - spent - reserved, "capped", "an account has no room for its charge")
         self.move(charges, often, 0)
+        return charges, costs
 
     def sign(self, found: re.Match[str], numbers: list[int], rows: list[list[Any]]) -> None:
         """A contract is in force on these accounts, if it lists them as they stand."""
@@ -252,13 +258,24 @@ class Ledger:
             self.need(cap >= old or spent + reserved <= cap, "capped", "a cap falls below what is spent and reserved")
             self.accounts[number][CAP] = self.caps[self.size + 1, number] = cap
 
-    def _reserve(self, found: re.Match[str]) -> None:
+    def _reserve(self, found: re.Match[str], paid: Sequence[int] = ()) -> None:
         self.need(found["key"] not in self.seen, "keyed once", "its key belongs to an earlier request")
         self.seen.add(found["key"])
-        self.charge(found["contract"], found, found["tag"] == "reserve")  # a draw's was set aside before
-        charges = tuple(map(tuple, LOAD(found["charges"])[0]))
-        facts = (found["actor"], charges, *found.group("private", "lattice", "charges"))
-        self.requests[self.size + 1] = ("reserved", None, *facts)
+        charges, costs = self.charge(found["contract"], found, found["tag"] != "draw", paid)  # a draw's is set aside
+        facts = (found["actor"], tuple(map(tuple, charges)), *found.group("private", "lattice", "charges"), costs)
+        self.requests[self.size + 1] = ("reserved", None, *facts, *found.group("scale", *ALIKE))
+
+    def _refine(self, found: re.Match[str]) -> None:
+        parent, lost = int(found["parent"]), max(self.strays.values(), default=0)
+        state, _, _, rows, _, lattice, _, costs, scale, *alike = self.requests.get(parent, ("", *"       ", "[1,1]"))
+        free = self.requests.get(self.refinements.get(parent, 0), ("void",))[0] in ("void", "forfeited")
+        old, new = (Fraction(*json.loads(ratio)) for ratio in (scale, found["scale"]))
+        same = alike == list(found.group(*ALIKE)) and (found["kind"] == "gaussian" or found["lattice"] == lattice)
+        paying = state == "settled" and [row[0] for row in rows] == [row[0] for row in json.loads(found["charges"])]
+        once = free and parent > lost and same and paying and new < old
+        self.need(once, "refined once", "it refines what it may not")
+        self._reserve(found, costs)
+        self.refinements[parent] = self.size + 1
 
     def _schedule(self, found: re.Match[str]) -> None:
         self.need(found["name"] not in self.seen, "scheduled", "its name belongs to an earlier schedule")
@@ -294,11 +311,9 @@ class Ledger:
         self.requests[number] = (after, self.size + 1 if after == "settled" else None, *facts)
         self.move(facts[1], reserved, spent)
 
-    _void = _forfeit = _start
-
     def _settle(self, found: re.Match[str]) -> None:
         self._start(found)
-        *_, rows, _, _, paid = self.requests[int(found["request"])]
+        _, _, _, rows, _, _, paid, *_ = self.requests[int(found["request"])]
         self.need(paid == found["charges"], "priced", "it is not charged what its noise and sensitivity cost")
         shown = ENCODE([self.accounts[row[0]] for row in rows])
         self.need(found["accounts"] == shown, "balanced", "its accounts are not what the entries add up to")

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from parco.audit import offline
+from parco.audit.estimates import check_estimates
 from parco.audit.offline import CheckError
 from parco.audit.releases import check_release, proofs_of, releases_of
 from parco.errors import VerificationError
@@ -46,8 +47,8 @@ class _Ledger(offline.Ledger):
         super()._revise(found)
         self.names[found["contract"]] = (self.size + 1, self.names[found["revised"]][1])
 
-    def _reserve(self, found: re.Match[str]) -> None:
-        super()._reserve(found)
+    def _reserve(self, found: re.Match[str], paid: Sequence[int] = ()) -> None:
+        super()._reserve(found, paid)
         self.named[self.size + 1] = (found["key"], found["question"])
 
 
@@ -64,8 +65,8 @@ class _StrictLedger(_Ledger):
         self.need(found["accounts"] == accounts, "balanced", "the accounts are not those that its head signed")
         self.need(self.signed(json.loads(found.string)), "signed", "its head has a false signature")
 
-    def _reserve(self, found: re.Match[str]) -> None:
-        super()._reserve(found)
+    def _reserve(self, found: re.Match[str], paid: Sequence[int] = ()) -> None:
+        super()._reserve(found, paid)
         self.need(found["private"] == "1", "strict", "its noise came from a tape: it is not private")
         self.need(int(found["time"]) >= self.time, "strict", "its time is before that of an earlier request")
         self.time = int(found["time"])
@@ -97,6 +98,7 @@ def verify(store: Store, *, heads: Sequence[Head] = (), releases: Sequence[objec
         if shown.size:
             ledger.end()
         _check_tables(shown, ledger)
+        check_estimates(store, [one for one in ledger.refinements.values() if ledger.requests[one][0] == "settled"])
         for receipt, rows in receipts:
             check_release(store, ledger, receipt, rows)
     except CheckError as error:
@@ -139,6 +141,7 @@ def _check_tables(shown: Shown, ledger: _Ledger) -> None:
         strays=ledger.strays,
         schedules=ledger.schedules,
         steps={place: (facts[0], request) for place, (facts, request) in ledger.steps.items()},
+        refinements=ledger.refinements,
     )
     with _named("tables"):
         shown.check(added_up)
@@ -164,20 +167,25 @@ def _terms(facts: Sequence[str | None]) -> tuple[str, str, str, str]:
 
 
 def _underpriced(store: Store) -> tuple[int, ...]:
-    """Every `reserve`, `draw` and `schedule` charged less than its facts cost, by the checker's own reckoning."""
+    """Every request that is charged less than its facts cost, by the checker's own reckoning."""
     measures: dict[int, tuple[str, str | None]] = {}
-    found = []
+    found, costs = [], dict[int, list[int | None]]()
     for line in store.entries():
         fields = offline.read(line, 0)
         if fields["tag"] == "open":
             rows = json.loads(fields["accounts"])
             measures |= {row[0]: (fields["measure"], fields["order"]) for row in rows}
         steps = offline.STEP.finditer(fields["steps"]) if fields["tag"] == "schedule" else ()
-        for facts in steps or ([fields] if fields["tag"] in ("reserve", "draw") else []):
-            charges = json.loads(facts["charges"])
-            exact = [offline.price(*measures[row[0]], *facts.group(*offline.FACTS)) for row in charges]
-            if any(price is None or row[1] < price for row, price in zip(charges, exact, strict=True)):
-                found.append(int(fields["seq"]))
+        for facts in steps or ([fields] if fields["tag"] in ("reserve", "draw", "refine") else []):
+            number, charges = int(fields["seq"]), json.loads(facts["charges"])
+            costs[number] = [offline.price(*measures[row[0]], *facts.group(*offline.FACTS)) for row in charges]
+            paid = costs.get(int(fields["parent"])) if fields["tag"] == "refine" else [0] * len(charges)
+            due = [
+                None if cost is None or old is None else cost - old
+                for cost, old in zip(costs[number], paid or [None] * len(charges), strict=False)
+            ]
+            if any(cost is None or row[1] < cost for row, cost in zip(charges, due, strict=False)):
+                found.append(number)
     return tuple(found)
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "Open",
     "Opened",
     "Recover",
+    "Refine",
     "Reserve",
     "Revise",
     "Rotate",
@@ -257,6 +258,27 @@ class Leave:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Refine:
+    """A request as `Reserve` is, for the settled answer to request `parent` made sharper: its `seq` is its own id.
+
+    `mechanism` is the law of the answer that comes of it, `charges` what that costs beyond what the parent's law does.
+    """
+
+    seq: int
+    actor: str
+    time: int
+    key: str
+    question: str
+    contract: str
+    parent: int
+    private: bool
+    mechanism: MechanismFacts
+    sensitivity: SensitivityFacts
+    cells: int
+    charges: tuple[Charge, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Start:
     """From here on the data may have been read."""
 
@@ -336,7 +358,20 @@ class Rotate:
 
 
 Entry: TypeAlias = (
-    Open | Revise | Cap | Reserve | Start | Settle | Void | Forfeit | Recover | Rotate | Schedule | Draw | Leave
+    Open
+    | Revise
+    | Cap
+    | Reserve
+    | Refine
+    | Start
+    | Settle
+    | Void
+    | Forfeit
+    | Recover
+    | Rotate
+    | Schedule
+    | Draw
+    | Leave
 )
 
 _OPENED = codecs.row(Opened, codecs.ordinal, codecs.digest, codecs.amount, codecs.amount)
@@ -354,12 +389,12 @@ _STEPS = codecs.record(Steps, {**_FACTS, "questions": codecs.listed(codecs.diges
 
 _COMMON = {"seq": codecs.ordinal, "actor": codecs.digest}
 _REQUEST = {**_COMMON, "request": codecs.ordinal}
-_RESERVE = {
+_ADMITTED = {
     **_COMMON,
     **_FACTS,
     "time": codecs.amount,
     **dict.fromkeys(("key", "question", "contract"), codecs.digest),
-    **dict.fromkeys(("fresh", "private"), codecs.bit),
+    "private": codecs.bit,
 }
 
 # The closed table: a tag means one class for ever; a new meaning is a new tag.
@@ -393,7 +428,8 @@ _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
             "accounts": codecs.sorted_rows(_CAPPED),
         },
     ),
-    "reserve": (Reserve, _RESERVE),
+    "reserve": (Reserve, {**_ADMITTED, "fresh": codecs.bit}),
+    "refine": (Refine, {**_ADMITTED, "parent": codecs.ordinal}),
     "start": (Start, _REQUEST),
     "settle": (
         Settle,
@@ -434,7 +470,7 @@ _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
             "steps": codecs.listed(_STEPS),
         },
     ),
-    "draw": (Draw, {**_RESERVE, **dict.fromkeys(("schedule", "step"), codecs.ordinal)}),
+    "draw": (Draw, {**_ADMITTED, "fresh": codecs.bit, **dict.fromkeys(("schedule", "step"), codecs.ordinal)}),
     "leave": (
         Leave,
         {**_COMMON, "time": codecs.amount, "reason": codecs.digest, "schedule": codecs.ordinal},

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Row, Select, bindparam, literal_column, select
 
 from parco import canonical
 from parco.errors import VerificationError
+from parco.ledger.accounts import Admitted
 from parco.ledger.entries import (
     Cap,
     Draw,
     Entry,
     Forfeit,
     Leave,
+    MechanismFacts,
     Open,
     Recover,
+    Refine,
     Reserve,
     Revise,
     Rotate,
@@ -36,6 +40,9 @@ from parco.stores.statements import Prepared
 __all__ = [
     "account_row",
     "account_rows",
+    "admitted",
+    "answer",
+    "before",
     "bodies",
     "decoded",
     "entry",
@@ -48,7 +55,7 @@ __all__ = [
     "stored_answers",
 ]
 
-_Kind = TypeVar("_Kind", Open, Reserve, Schedule, Settle)
+_Kind = TypeVar("_Kind", Open, Refine, Reserve, Schedule, Settle)
 
 _BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
 _RESERVES, _SETTLES = tables.entries.alias("reserves"), tables.entries.alias("settles")
@@ -108,6 +115,13 @@ def decoded(body: bytes | None, seq: int, kind: type[_Kind]) -> _Kind:
     return found
 
 
+def admitted(body: bytes | None, seq: int) -> Admitted:
+    """The same of the entry that admitted a request."""
+    if body is not None and isinstance(_decode(body), Refine):
+        return decoded(body, seq, Refine)
+    return decoded(body, seq, Reserve)
+
+
 # The same few entries are looked at again and again: the one that opened an account, and those of a repeated answer.
 _decode = lru_cache(maxsize=256)(decode)
 
@@ -148,10 +162,26 @@ def fixed_cap(connection: Connection, account: int, *, before: int | None = None
 
 def stored(connection: Connection, request: int) -> Stored:
     """The answer to a settled request, or VerificationError if it is not settled, is lost or was changed."""
-    rows = [_Answered(*row) for row in _BY_REQUEST.rows(connection, {"request": request})]
-    if not rows or rows[0].settled is None:
+    row = _answered(connection, request)
+    if row is None or row.settled is None:
         raise VerificationError(f"request {request} is not settled", entry=request)
-    return _stored(rows[0])
+    return _stored(row, lambda number: _answered(connection, number))
+
+
+def answer(connection: Connection, request: int) -> Stored | None:
+    """The same, or None where no such request is settled."""
+    row = _answered(connection, request)
+    return None if row is None or row.settled is None else stored(connection, request)
+
+
+def before(connection: Connection, reserve: Admitted) -> dict[int, MechanismFacts]:
+    """The laws of the answers that a request refines, by their requests, the first one first."""
+    return _before(reserve, lambda number: _answered(connection, number))
+
+
+def _answered(connection: Connection, request: int) -> _Answered | None:
+    rows = _BY_REQUEST.rows(connection, {"request": request})
+    return _Answered(*rows[0]) if rows else None
 
 
 def keyed(connection: Connection, key: str) -> tuple[int, str] | None:
@@ -174,25 +204,37 @@ def evidence(connection: Connection, request: int, position: int) -> Evidence:
 
 def stored_answers(connection: Connection, question: str) -> list[Stored]:
     """All answers to a question, oldest first."""
-    rows = _BY_TEXT.rows(connection, {"lookup": texts.lookup("question", question)})
-    return [_stored(_Answered(*row)) for row in rows]
+    rows = _by_number(_BY_TEXT.rows(connection, {"lookup": texts.lookup("question", question)}))
+    return [_stored(row, rows.get) for row in rows.values()]
+
+
+def _by_number(rows: Iterable[tuple[Any, ...]]) -> dict[int, _Answered]:
+    # What an answer refines is an answer to the same question, so that all of a path are here.
+    return {row.request: row for row in (_Answered(*row) for row in rows)}
 
 
 def sharpest(connection: Connection, question: str, serves: Callable[[Settled], bool]) -> tuple[Stored | None, bool]:
-    """The answer that cost most among those that serve, the oldest of equals, and whether there is any answer at all.
+    """The answer with the least noise among those that serve, the dearest and then the oldest of equals, and whether
+    there is any answer at all.
 
-    The same question under the same measure is sharper the more it cost; the oldest, so that repeats agree.
+    The oldest, so that repeats agree.
     """
-    found = [_Answered(*row) for row in _BY_QUESTION.rows(connection, {"question": question})]
-    rows = {row.request: row for row in found}
-    good = [facts for facts in map(_settled, rows.values()) if serves(facts)]
-    best = max(good, key=lambda facts: (sum(charge.cost for charge in facts.charges), -facts.request), default=None)
-    return (None if best is None else _stored(rows[best.request])), bool(rows)
+    rows = _by_number(_BY_QUESTION.rows(connection, {"question": question}))
+    good = [facts for facts in (_settled(row, rows.get) for row in rows.values()) if serves(facts)]
+    best = min(good, key=_sharpness, default=None)
+    return (None if best is None else _stored(rows[best.request], rows.get)), bool(rows)
 
 
-def _settled(row: _Answered) -> Settled:
+def _sharpness(facts: Settled) -> tuple[Fraction, int, int]:
+    return facts.reserve.mechanism.scale, -sum(charge.cost for charge in facts.charges), facts.request
+
+
+_Find: TypeAlias = Callable[[int], _Answered | None]
+
+
+def _settled(row: _Answered, find: _Find) -> Settled:
     position = row.settled or 0
-    reserve, settle = decoded(row.reserve, row.request, Reserve), decoded(row.settle, position, Settle)
+    reserve, settle = admitted(row.reserve, row.request), decoded(row.settle, position, Settle)
     if settle.request != row.request:
         raise VerificationError(f"entry {position} settles another request than {row.request}", entry=position)
     return Settled(
@@ -201,11 +243,24 @@ def _settled(row: _Answered) -> Settled:
         reserve=reserve,
         charges=settle.charges,
         accounts=settle.accounts,
+        before=_before(reserve, find),
     )
 
 
-def _stored(row: _Answered) -> Stored:
-    facts = _settled(row)
+def _before(reserve: Admitted, find: _Find) -> dict[int, MechanismFacts]:
+    """What a request refines, the first first; its numbers fall on the way there, so that the way ends."""
+    found: dict[int, MechanismFacts] = {}
+    while isinstance(reserve, Refine):
+        row, parent = find(reserve.parent), reserve.parent
+        if row is None or parent >= reserve.seq:
+            raise VerificationError(f"entry {reserve.seq} refines no earlier answer", entry=reserve.seq)
+        reserve = admitted(row.reserve, parent)
+        found[parent] = reserve.mechanism
+    return dict(reversed(found.items()))
+
+
+def _stored(row: _Answered, find: _Find) -> Stored:
+    facts = _settled(row, find)
     digest = decoded(row.settle, facts.position, Settle).answer
     if row.body is None or row.salt is None:
         raise VerificationError(f"the answer to request {row.request} is lost; its charge stands", entry=row.request)
@@ -268,7 +323,7 @@ def _into(
             names[found.contract] = names.get(found.revised)
         rows[found.seq] = _act(found, known, names=names)
         return
-    if isinstance(found, Reserve):
+    if isinstance(found, Reserve | Refine):
         row = _reserved(found, known, name=names.get(found.contract))
         if isinstance(found, Draw):
             row = replace(row, schedule=rows[found.schedule].schedule, step=found.step)
@@ -310,7 +365,7 @@ def _act(
     )
 
 
-def _reserved(found: Reserve, known: dict[str, str | None], *, name: str | None) -> HistoryRow:
+def _reserved(found: Admitted, known: dict[str, str | None], *, name: str | None) -> HistoryRow:
     return HistoryRow(
         seq=found.seq,
         time=found.time,
@@ -319,7 +374,8 @@ def _reserved(found: Reserve, known: dict[str, str | None], *, name: str | None)
         contract=found.contract,
         name=name,
         question=known.get(found.question),
-        fresh=found.fresh,
+        fresh=isinstance(found, Reserve) and found.fresh,
+        parent=found.parent if isinstance(found, Refine) else None,
         private=found.private,
         cells=found.cells,
         charges=found.charges,

@@ -6,7 +6,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from parco.ledger.entries import WHOLE, Balance, Capped, Charge, MechanismFacts, Reserve, SensitivityFacts, Steps
+from parco.ledger.accounts import Admitted
+from parco.ledger.entries import WHOLE, Balance, Capped, Charge, MechanismFacts, SensitivityFacts, Steps
 from parco.ledger.heads import Head
 from parco.ledger.proofs import Inclusion
 from parco.measure import Measure
@@ -86,7 +87,9 @@ class Request:
     """What a release asks of the ledger; `contract` is `Signed.contract`, `charges` rise by account.
 
     Without a key, one is drawn: such a request is never the same as another. `schedule` is the entry of the schedule
-    that it is drawn from, if any: its facts must then be those of one of its steps.
+    that it is drawn from, if any: its facts must then be those of one of its steps. With a `parent` it refines the
+    answer to that request: `mechanism` is then the law of what comes of it, `charges` what that costs beyond the
+    parent's.
     """
 
     actor: str
@@ -99,6 +102,7 @@ class Request:
     fresh: bool = False
     private: bool = True
     key: str | None = None
+    parent: int | None = None
     time: int = field(default_factory=_now)
     schedule: int | None = None
 
@@ -162,13 +166,17 @@ class Pending:
 
 @dataclass(frozen=True, kw_only=True)
 class Settled:
-    """The public facts of an answered request; `position` is the sequence of its settle entry."""
+    """The public facts of an answered request; `position` is the sequence of its settle entry.
+
+    `before` gives the laws of the answers that it refines, by their requests, the first one first.
+    """
 
     request: int
     position: int
-    reserve: Reserve
+    reserve: Admitted
     charges: tuple[Charge, ...]
     accounts: tuple[Balance, ...]
+    before: Mapping[int, MechanismFacts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,8 +270,8 @@ class HistoryRow:
 
     `state` is `open`, `revise`, `cap`, `recover`, `rotate`, `schedule` or `leave`, or for a request `reserved`,
     `started`, `settled`, `void` or `forfeited`; `charges` are what was realised once settled, what was reserved before,
-    nothing once void, and what a recovery charged. `schedule` is the name of the schedule that was signed (`set_aside`
-    is its whole charge) or left, or whose `step` a request is.
+    nothing once void, and what a recovery charged; `parent` is the request whose answer it refines. `schedule` is the
+    name of the schedule that was signed (`set_aside` is its whole charge) or left, or whose `step` a request is.
     """
 
     seq: int
@@ -276,6 +284,7 @@ class HistoryRow:
     caps: tuple[Capped, ...] = ()
     question: str | None = None
     fresh: bool = False
+    parent: int | None = None
     position: int | None = None
     private: bool = True
     cells: int = 0

@@ -268,6 +268,11 @@ class Store(Witnessed):
         with self._reading() as connection:
             return reading.stored_answers(connection, question)
 
+    def answer(self, request: int) -> Stored | None:
+        """The answer to one request, None where no such request is settled; takes no write lock."""
+        with self._reading() as connection:
+            return reading.answer(connection, request)
+
     def accounts(self) -> list[AccountRow]:
         """All accounts as they stand."""
         with self._reading() as connection:

@@ -64,6 +64,12 @@ _SCHEDULES = (
     "CREATE INDEX steps_by_question ON steps (schedule, question)",
 )
 
+_REFINEMENTS = (
+    "CREATE TABLE refinements (parent INTEGER NOT NULL, request INTEGER NOT NULL, PRIMARY KEY (parent),"
+    " FOREIGN KEY(parent) REFERENCES requests (request), UNIQUE (request),"
+    " FOREIGN KEY(request) REFERENCES requests (request)) STRICT",
+)
+
 
 def run_steps(connection: Connection, version: int) -> None:
     """Takes a ledger from `version` to VERSION; VerificationError, and nothing changes, if it does not add up.
@@ -72,7 +78,7 @@ def run_steps(connection: Connection, version: int) -> None:
     """
     for step in range(version + 1, VERSION + 1):
         _STEPS[step](connection)
-    # At the end, since it reads the tables as they are today.
+    # By the tables of today, so only at the end. What does not add up is undone together with the head that signs it.
     verify.verify(connection)
 
 
@@ -82,7 +88,7 @@ def _to_2(connection: Connection) -> None:
 
 
 def _to_3(connection: Connection) -> None:
-    """The Merkle tree, and the first head, which signs all that is there: so all is checked before it is kept."""
+    """The Merkle tree, and the first head, which signs all that is there: so it is checked in the end."""
     _execute(connection, _HEADS)
     entries = list(enumerate(reading.bodies(connection), start=1))
     heads.seal(connection, heads.Standing(), entries=entries)
@@ -94,8 +100,9 @@ def _to_4(connection: Connection) -> None:
 
 
 def _to_5(connection: Connection) -> None:
-    """Schedules, and their steps."""
+    """The life of a release: schedules and their steps, and refinements. A ledger of before has no such entry."""
     _execute(connection, _SCHEDULES)
+    _execute(connection, _REFINEMENTS)
 
 
 _STEPS = {2: _to_2, 3: _to_3, 4: _to_4, 5: _to_5}

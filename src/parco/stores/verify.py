@@ -24,8 +24,9 @@ class Shown:
     `answers` and `nodes` count them. `terms` gives an account's data set, label, terms and measure, `requests` state,
     settle entry, privacy, key and question, `contracts` the entry, data set, name and first account of each contract in
     force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a head, by its root,
-    `schedules` data set, name and end of each, `steps` their questions and the requests that drew them. Not compared by
-    `check`: the public `keys`, and the sizes of heads that nothing has answered for, which no entry knows.
+    `schedules` data set, name and end of each, `steps` their questions and the requests that drew them, `refinements`
+    the last request that refines an answered one. Not compared by `check`: the public `keys`, and the sizes of heads
+    that nothing has answered for, which no entry knows.
     """
 
     size: int
@@ -39,6 +40,7 @@ class Shown:
     strays: Mapping[str, int]
     schedules: Mapping[int, tuple[str, str, int | None]]
     steps: Mapping[tuple[int, int], tuple[str, int | None]]
+    refinements: Mapping[int, int]
     keys: frozenset[str] = frozenset()
     unanswered: tuple[int, ...] = ()
 
@@ -60,6 +62,7 @@ _WORDS = {
     "strays": "the list of heads that were answered for",
     "schedules": "the schedules",
     "steps": "the steps of schedules",
+    "refinements": "the list of refinements",
 }
 
 
@@ -101,6 +104,7 @@ def shown(connection: Connection) -> Shown:
         steps={
             (row.schedule, row.step): (row.question, row.request) for row in connection.execute(select(tables.steps))
         },
+        refinements={row.parent: row.request for row in connection.execute(select(tables.refinements))},
         keys=frozenset(connection.scalars(select(tables.keys.c.key))),
         unanswered=tuple(size for _, size, entry in lost if entry is None),
     )
@@ -145,6 +149,7 @@ def _added_up(state: State) -> Shown:
             for number, (entry, ended) in state.schedules.items()
         },
         steps=dict(state.steps),
+        refinements=dict(state.refinements),
     )
 
 
