@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
-from parco.ledger.entries import WHOLE, Balance, Capped, Charge, MechanismFacts, Reserve, SensitivityFacts
+from parco.ledger.entries import WHOLE, Added, Balance, Capped, Charge, MechanismFacts, Reserve, SensitivityFacts
 from parco.ledger.heads import Head
 from parco.ledger.proofs import Inclusion
 from parco.measure import Measure
@@ -14,10 +15,16 @@ from parco.measure import Measure
 __all__ = [
     "FORFEITED",
     "AccountRow",
+    "Act",
+    "Closed",
+    "Correction",
     "Evidence",
     "HistoryRow",
     "Opening",
     "Pending",
+    "Recharge",
+    "Recosted",
+    "Recosting",
     "Recovered",
     "Recovery",
     "Request",
@@ -121,13 +128,17 @@ class Pending:
 
 @dataclass(frozen=True, kw_only=True)
 class Settled:
-    """The public facts of an answered request; `position` is the sequence of its settle entry."""
+    """The public facts of an answered request; `position` is the sequence of its settle entry.
+
+    `replaced`: the request whose answer stands instead, 0 where it was withdrawn, None where it stands.
+    """
 
     request: int
     position: int
     reserve: Reserve
     charges: tuple[Charge, ...]
     accounts: tuple[Balance, ...]
+    replaced: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +190,86 @@ class Recovered:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Act:
+    """Who corrects something, when, and why."""
+
+    actor: str
+    reason: str
+    time: int = field(default_factory=_now)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recosting:
+    """How a kind of mechanism was under-charged: each charge of cost `factor` times, or in all `cost` and `delta`.
+
+    `only`: these requests, by default all that used the mechanism. `corrects`: the recost that stated too much.
+    """
+
+    mechanism: str
+    factor: Fraction | None = None
+    cost: int | None = None
+    delta: int | None = None
+    only: tuple[int, ...] | None = None
+    corrects: int | None = None
+
+
+@dataclass(frozen=True)
+class Recharge:
+    """What a release costs an account, (cost, delta): as it was `charged`, as it stood `before`, and `total` now."""
+
+    request: int
+    account: int
+    charged: tuple[int, int]
+    before: tuple[int, int]
+    total: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Recosted:
+    """The `recost` entry's place, None where nothing was done, each release's charges, and what accounts were added.
+
+    `queued` are requests that had not started: they were given back, to be asked again at what they cost.
+    """
+
+    position: int | None
+    releases: tuple[Recharge, ...]
+    added: tuple[Added, ...]
+    queued: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Closed:
+    """The `cap` entry's place, the caps, which are what was spent or reserved, and requests that were given back."""
+
+    position: int
+    caps: tuple[Capped, ...]
+    queued: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correction:
+    """One correction of an entry or release, and what was corrected of it in turn; erased texts are None.
+
+    `what` is `amend`, `supersede`, `recost` or `flag`. `field` and `text` are an amendment's (no text where it erased
+    one, or was erased itself: `erases` tells which); `by` is what stands instead, 0 for nothing; `cost` and `delta` are
+    what the release costs each account since.
+    """
+
+    entry: int
+    what: str
+    time: int
+    actor: str | None
+    reason: str | None
+    field: str | None = None
+    text: str | None = None
+    erases: bool = False
+    by: int | None = None
+    cost: int | None = None
+    delta: int | None = None
+    corrections: tuple[Correction, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class AccountRow:
     """An account as it stands; cost amounts in 10^-15 of the measure, delta amounts in 10^-18.
 
@@ -217,11 +308,11 @@ class AccountRow:
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryRow:
-    """One signing, revision, change of caps or request; texts that were erased are None, `name` is the contract's.
+    """One signing, revision, change of caps, correction or request; erased texts are None, `name` is the contract's.
 
-    `state` is `open`, `revise`, `cap`, `recover` or `rotate`, or for a request `reserved`, `started`, `settled`, `void`
+    `state` is `open`, `revise`, `cap`, `recover`, `rotate`, `amend`, `supersede`, `recost` or `flag`, or for a request `reserved`, `started`, `settled`, `void`
     or `forfeited`; `charges` are what was realised once settled, what was reserved before, nothing once void, and what
-    a recovery charged.
+    a recovery charged. `corrections` are those of this row, oldest first, `about` is what a correction is of.
     """
 
     seq: int
@@ -240,3 +331,5 @@ class HistoryRow:
     charges: tuple[Charge, ...] = ()
     mechanism: MechanismFacts | None = None
     sensitivity: SensitivityFacts | None = None
+    about: tuple[int, ...] = ()
+    corrections: tuple[Correction, ...] = ()

@@ -13,8 +13,10 @@ from parco.stores import heads, reading, verify
 
 __all__ = ["VERSION", "run_steps"]
 
-VERSION = 4
+VERSION = 5
 """The version of the tables that this parco reads and writes."""
+
+_SIGNED = 3
 
 # What each version added. 1 is the first.
 _CAPS = (
@@ -52,6 +54,16 @@ _LEASES = (
     " seconds INTEGER NOT NULL CHECK (seconds >= 1), PRIMARY KEY (request),"
     " FOREIGN KEY(request) REFERENCES requests (request)) STRICT",
 )
+_CORRECTIONS = (
+    "CREATE TABLE corrections (about INTEGER NOT NULL, seq INTEGER NOT NULL, tag TEXT NOT NULL, instead INTEGER,"
+    " PRIMARY KEY (about, seq), CONSTRAINT known_tag CHECK (tag IN ('amend', 'supersede', 'recost', 'flag')),"
+    " CONSTRAINT superseded_by CHECK ((tag = 'supersede') = (instead IS NOT NULL)),"
+    " CONSTRAINT about_the_past CHECK (about < seq), FOREIGN KEY(about) REFERENCES entries (seq),"
+    " FOREIGN KEY(seq) REFERENCES entries (seq)) STRICT",
+    "CREATE TABLE recosts (seq INTEGER NOT NULL, account INTEGER NOT NULL, cost INTEGER NOT NULL,"
+    " delta INTEGER NOT NULL, PRIMARY KEY (seq, account), FOREIGN KEY(seq) REFERENCES entries (seq),"
+    " FOREIGN KEY(account) REFERENCES accounts (account)) STRICT",
+)
 
 
 def run_steps(connection: Connection, version: int) -> None:
@@ -61,6 +73,9 @@ def run_steps(connection: Connection, version: int) -> None:
     """
     for step in range(version + 1, VERSION + 1):
         _STEPS[step](connection)
+    if version < _SIGNED:
+        # The first head signs all that was there before: checked once every table is there that the check reads.
+        verify.verify(connection)
 
 
 def _to_2(connection: Connection) -> None:
@@ -69,11 +84,10 @@ def _to_2(connection: Connection) -> None:
 
 
 def _to_3(connection: Connection) -> None:
-    """The Merkle tree, and the first head, which signs all that is there: so it is checked before."""
+    """The Merkle tree, and the first head, which signs all that is there: so it is checked in the end."""
     _execute(connection, _HEADS)
     entries = list(enumerate(reading.bodies(connection), start=1))
     heads.seal(connection, heads.Standing(), entries=entries)
-    verify.verify(connection)
 
 
 def _to_4(connection: Connection) -> None:
@@ -81,7 +95,12 @@ def _to_4(connection: Connection) -> None:
     _execute(connection, _LEASES)
 
 
-_STEPS = {2: _to_2, 3: _to_3, 4: _to_4}
+def _to_5(connection: Connection) -> None:
+    """Corrections, and what recosts added, have tables. A ledger without them has no such entry."""
+    _execute(connection, _CORRECTIONS)
+
+
+_STEPS = {2: _to_2, 3: _to_3, 4: _to_4, 5: _to_5}
 
 
 def _execute(connection: Connection, statements: tuple[str, ...]) -> None:
