@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         RequestError,
         SharperError,
         StorageError,
+        SupersededError,
         VerificationError,
     )
     from parco.measure import Cost, Measure
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from parco.queries.query import Query
     from parco.session.ask import Ask
     from parco.session.bounds import BoundsAnswer
+    from parco.session.correcting import Ledger
     from parco.session.keys import KeysAnswer
     from parco.session.mean import MeanAnswer
     from parco.session.quantile import QuantileAnswer, histogram_quantiles
@@ -66,6 +68,7 @@ __all__ = [
     "InternalError",
     "KeyReuseError",
     "KeysAnswer",
+    "Ledger",
     "LedgerFormatError",
     "MeanAnswer",
     "MeanPlan",
@@ -84,6 +87,7 @@ __all__ = [
     "Session",
     "SharperError",
     "StorageError",
+    "SupersededError",
     "TopAnswer",
     "VarianceAnswer",
     "VariancePlan",
@@ -113,6 +117,7 @@ _HOMES = {
         "RequestError",
         "SharperError",
         "StorageError",
+        "SupersededError",
         "VerificationError",
     ),
     "parco.measure": (
@@ -129,6 +134,7 @@ _HOMES = {
     "parco.queries.query": ("Query",),
     "parco.session.ask": ("Ask",),
     "parco.session.bounds": ("BoundsAnswer",),
+    "parco.session.correcting": ("Ledger",),
     "parco.session.keys": ("KeysAnswer",),
     "parco.session.mean": ("MeanAnswer",),
     "parco.session.quantile": (

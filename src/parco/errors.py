@@ -8,6 +8,7 @@
     │   ├── NotSignedError     no ledger, or one on which this contract was never signed
     │   ├── AdaptiveHistoryError  a composition asked of a history that was not fixed in advance
     │   ├── SharperError       a stored answer exists and is less sharp than asked
+    │   ├── SupersededError    the stored answer to this question was superseded or withdrawn
     │   └── KeyReuseError      an idempotency key used before for something else
     ├── BudgetError        the policy's turn           exit 3, HTTP 402
     ├── VerificationError  the evidence's turn         exit 4, HTTP 409
@@ -45,6 +46,7 @@ __all__ = [
     "RequestError",
     "SharperError",
     "StorageError",
+    "SupersededError",
     "VerificationError",
 ]
 
@@ -101,6 +103,12 @@ class SharperError(RequestError):
     """A stored answer to this question exists and is less sharp than asked."""
 
     code = "sharper"
+
+
+class SupersededError(RequestError):
+    """The stored answer to this question was superseded or withdrawn, and is not served as if it stood."""
+
+    code = "superseded"
 
 
 class KeyReuseError(RequestError):

@@ -106,7 +106,8 @@ KINDS = {
     "RATIO": r"\[[1-9][0-9]{0,307},[1-9][0-9]{0,307}\]", "MEASURE": "pure|zcdp|gdp|renyi",
     "NOISE": "gaussian|two-sided-geometric", "TEXT": r'(?:[ !#-\[\]-~]++|\\["\\bfnrt]|\\u[0-9a-f]{4})*+',
     "CHARGE": rf"\[{_M},{_N},{_N}\]", "BALANCE": rf"\[{_M}(?:,{_N}){{8}}\]", "CAPPED": rf"\[{_M},{_N}\]",
-    "OPENED": rf'\[{_M},"{_HASH}",{_N},{_N}\]', "STRAY": rf'\[{_M},"{_HASH}"\]',
+    "OPENED": rf'\[{_M},"{_HASH}",{_N},{_N}\]', "STRAY": rf'\[{_M},"{_HASH}"\]', "TOTAL": rf"\[{_M},{_M},{_N},{_N}\]",
+    "ADDED": rf"\[{_M},(?:-{_M}|{_N}),(?:-{_M}|{_N})\]", "FIELD": "actor|key|note|question|reason|title",
 }  # fmt: skip
 FORMS = (
     '{"accounts":[OPENED,...],"actor","contract","dataset","format":1,"measure":"MEASURE","name","order":RATIO?,'
@@ -120,6 +121,11 @@ FORMS = (
     '{"accounts":[BALANCE,...],"actor","answer","charges":[CHARGE,...],"format":1,"request":INT,"seq":INT,"tag":"settle"}',
     '{"actor","charges":[CHARGE,...],"format":1,"reason","seq":INT,"strays":[STRAY,...],"tag":"recover","time":NUM}',
     '{"actor","by_new":"SIG","by_old":"SIG","format":1,"new","old","reason","seq":INT,"tag":"rotate","time":NUM}',
+    '{"actor","entry":INT,"field":"FIELD","format":1,"reason","seq":INT,"tag":"amend","text":"HASH"?,"time":NUM}',
+    '{"actor","by":INT?,"format":1,"reason","request":INT,"seq":INT,"tag":"supersede","time":NUM}',
+    '{"actor","added":[ADDED,...],"corrects":INT?,"factor":RATIO?,"format":1,"mechanism":"NOISE","reason","seq":INT,'
+    '"tag":"recost","time":NUM,"totals":[TOTAL,...]}',
+    '{"actor","entry":INT,"format":1,"reason","seq":INT,"tag":"flag","time":NUM}',
     '{"accounts","format":1,"key","previous":"HASH"?,"root","signature":"SIG","size":INT,"tag":"head"}',
     '{"answer":"TEXT","format":1,"request":INT,"salt":"SALT","tag":"answer"}',
 )
@@ -163,6 +169,7 @@ def price(measure: str, order: str | None, facts: re.Match[str]) -> int | None:
     return -(-(10**15) * int(top) // int(bottom))
 
 
+LOST, UNPRICED = "the answer before is lost; its charge stands", "it is not charged what its noise and sensitivity cost"
 CAP, SPENT, RESERVED, EXCESS = 1, 2, 3, 4  # places in an account as `settle` lists it; of its delta, four places on
 # From which state a request comes to which, and how often its charges are then added to what is reserved and spent.
 STEPS = {"start": ("reserved", "started", 0, 0), "void": ("reserved", "void", -1, 0),
@@ -180,7 +187,9 @@ class Ledger:
         self.keys, self.strays = list[tuple[int, str]](), dict[str, int]()  # from which entry on which key signs
         self.accounts, self.caps = dict[int, list[int]](), dict[tuple[int, int], int]()
         self.terms = dict[int, list[str | None]]()  # of an account: data set, measure, order, secret, terms, label
-        self.requests = dict[int, tuple[Any, ...]]()  # state, settled by, actor, rows, private, lattice, charges
+        self.requests = dict[int, tuple[Any, ...]]()  # state, settled by, actor, rows, private, lattice, charges, kind
+        # Of a request on an account: what a recost stated, cost, delta and its entry; what no charge or recost covers.
+        self.totals, self.owed = dict[tuple[int, int], tuple[int, int, int]](), dict[tuple[int, int], Any]()
         self.contracts, self.seen = dict[str, list[int]](), set[str]()  # those in force; all, and all keys
         self.waiting = dict[int, str]()  # digests of answers to come
 
@@ -192,9 +201,7 @@ class Ledger:
     def feed(self, line: bytes) -> None:
         """Takes the next line, without its end."""
         found = read(line, self.size + 1)
-        self.need(
-            found["tag"] == "answer" or not self.waiting, "answers", "the answer before is lost; its charge stands"
-        )
+        self.need(found["tag"] == "answer" or not self.waiting, "answers", LOST)
         getattr(self, f"_{found['tag']}")(found)
         if found["tag"] in ("head", "answer"):
             return
@@ -235,6 +242,13 @@ class Ledger:
                 account[RESERVED + place] += reserved * amount
                 account[SPENT + place] += spent * amount
 
+    def charge(self, rows: Iterable[Sequence[int]]) -> None:
+        """Spends whether there is room or not: the excess covers it, and falls with what is taken back."""
+        self.move(rows, 0, 1)
+        for account, place, amount in ((self.accounts[n], 4 * i, row[i]) for n, *row in rows for i in (0, 1)):
+            over = account[SPENT + place] + account[RESERVED + place] - account[CAP + place]
+            account[EXCESS + place] = max(0 if amount < 0 else account[EXCESS + place], over)
+
     def sign(self, found: re.Match[str], numbers: list[int], rows: list[list[Any]]) -> None:
         """A contract is in force on these accounts, if it lists them as they stand."""
         listed = [[n, self.terms[n][-1], self.accounts[n][CAP], self.accounts[n][CAP + 4]] for n in numbers]
@@ -274,19 +288,19 @@ class Ledger:
         self.need(known, "lineage", "it charges no account of a contract in force, or one that was never opened")
         for number, cost, delta in charges:
             exact = price(str(self.terms[number][1]), self.terms[number][2], found)
-            self.need((cost, delta) == (exact, 0), "priced", "it is not charged what its noise and sensitivity cost")
+            self.need(exact is not None and (cost, delta) <= (exact, 0) and delta == 0, "priced", UNPRICED)
+            self.owed |= {(self.size + 1, number): exact} if cost != exact else {}
             _, cap, spent, reserved, *_ = self.accounts[number]
             self.need(cost <= cap - spent - reserved, "capped", "an account has no room for its charge")
         self.move(charges, 1, 0)
-        facts = (found["actor"], tuple(map(tuple, charges)), *found.group("private", "lattice", "charges"))
+        facts = (found["actor"], tuple(map(tuple, charges)), *found.group("private", "lattice", "charges", "kind"))
         self.requests[self.size + 1] = ("reserved", None, *facts)
 
     def _start(self, found: re.Match[str]) -> None:
         number, (before, after, reserved, spent) = int(found["request"]), STEPS[found["tag"]]
         state, _, *facts = self.requests.get(number, ("", None, "", ()))
-        self.need(
-            (state, facts[0]) == (before, found["actor"]), "resolved once", "another actor's, or not to be resolved so"
-        )
+        same = (state, facts[0]) == (before, found["actor"])
+        self.need(same, "resolved once", "it is another actor's, or not to be resolved so")
         self.requests[number] = (after, self.size + 1 if after == "settled" else None, *facts)
         self.move(facts[1], reserved, spent)
 
@@ -294,8 +308,8 @@ class Ledger:
 
     def _settle(self, found: re.Match[str]) -> None:
         self._start(found)
-        *_, rows, _, _, paid = self.requests[int(found["request"])]
-        self.need(paid == found["charges"], "priced", "it is not charged what its noise and sensitivity cost")
+        *_, rows, _, _, paid, _ = self.requests[int(found["request"])]
+        self.need(paid == found["charges"], "priced", UNPRICED)
         shown = ENCODE([self.accounts[row[0]] for row in rows])
         self.need(found["accounts"] == shown, "balanced", "its accounts are not what the entries add up to")
         self.waiting[int(found["request"])] = found["answer"]
@@ -305,10 +319,7 @@ class Ledger:
         fresh = not self.strays.keys() & set(roots) and all(row[0] in self.accounts for row in charges)
         self.need(fresh, "amendments", "it answers for a head that was answered for, or charges an unknown account")
         self.strays |= dict.fromkeys(roots, self.size + 1)
-        self.move(charges, 0, 1)
-        for account, delta in ((self.accounts[row[0]], delta) for row in charges for delta in (0, 4)):
-            over = account[SPENT + delta] + account[RESERVED + delta] - account[CAP + delta]
-            account[EXCESS + delta] = max(account[EXCESS + delta], over)
+        self.charge(charges)
 
     def _rotate(self, found: re.Match[str]) -> None:
         fields, self.keys = json.loads(found.string), self.keys or [(1, found["old"])]
@@ -317,6 +328,35 @@ class Ledger:
         both = all(self.verify(key, one, b"parco/rotate/1\x00" + ENCODE(fields).encode()) for key, one in signatures)
         self.need(both and fresh, "amendments", "it is not signed by a new key and the one before")
         self.keys.append((self.size + 1, found["new"]))
+
+    def _amend(self, found: re.Match[str]) -> None:
+        self.need(int(found["entry"]) <= self.size, "amendments", "it is about an entry that is yet to come")
+
+    _flag = _amend
+
+    def _supersede(self, found: re.Match[str]) -> None:
+        numbers = (int(found["request"]), int(found["by"] or found["request"]))
+        answered = all(self.requests.get(number, ("",))[0] == "settled" for number in numbers)
+        self.need(answered, "amendments", "it puts an answer in the place of another, and one of them is none")
+
+    def _recost(self, found: re.Match[str]) -> None:
+        added, (p, q) = dict[int, list[int]](), json.loads(found["factor"] or "[0,1]")
+        for number, account, *total in self.rows(found["totals"], key=2):
+            state, _, _, rows, *_, kind = self.requests.get(number, ("", None, "", (), ""))
+            own = rows if kind == found["mechanism"] and state in ("started", "settled", "forfeited") else ()
+            first = {row[0]: row[1:] for row in own}.get(account, (total[0] + 1, 0))  # what was not charged fails
+            *before, stated = self.totals.get((number, account), (*first, 0))
+            low, falls = (any(map(int.__lt__, total, one)) for one in (first, before))
+            exact = math.gcd(p, q) == 1 and (not p or total[0] == -(-p * first[0] // q)) and total != before
+            corrects = not falls or str(stated) == found["corrects"]
+            self.need(exact and corrects and not low, "priced", "a total is not its factor's, or below another")
+            self.totals[number, account] = (*total, self.size + 1)
+            added[account] = [a + b - c for a, b, c in zip(added.get(account, (0, 0)), total, before, strict=True)]
+            if total[0] >= self.owed.get((number, account), 0):
+                self.owed.pop((number, account), None)
+        rows = [[number, *added[number]] for number in sorted(added)]
+        self.need(found["added"] == ENCODE(rows), "priced", "what it adds is not the difference of its totals")
+        self.charge(rows)
 
     def _head(self, found: re.Match[str]) -> None:
         previous, self.keys = sha256(self.head.encode()).hex() if self.head else None, self.keys or [(1, found["key"])]
@@ -337,7 +377,9 @@ class Ledger:
             raise CheckError("signed", self.size, "it has no head, or one with a false signature")
         if head["accounts"] != accounts:
             raise CheckError("balanced", self.size, "the accounts are not those that its head signed")
-        self.need(not self.waiting, "answers", "the answer before is lost; its charge stands")
+        self.need(not self.waiting, "answers", LOST)
+        for number, _ in sorted(self.owed):
+            raise CheckError("priced", number, UNPRICED)
         for head in (head for head in self.outside if head["root"] not in self.strays):
             key = max(one for one in self.keys if one[0] <= head["size"])[1]
             if self.roots[head["size"]] != head["root"] or head["key"] != key or not self.signed(head):

@@ -107,9 +107,7 @@ class Account:
             spent=cost,
             excess=max(0 if added.cost < 0 else self.excess, cost + self.reserved - self.cap),
             delta_spent=delta,
-            delta_excess=max(
-                0 if added.delta < 0 else self.delta_excess, delta + self.delta_reserved - self.delta_cap
-            ),
+            delta_excess=max(0 if added.delta < 0 else self.delta_excess, delta + self.delta_reserved - self.delta_cap),
         )
 
 
@@ -316,6 +314,8 @@ def _supersede(state: State, entry: Supersede) -> _Change:
 
 def _recost(state: State, entry: Recost) -> _Change:
     """Each total against what was charged and stated before, their differences against what is added."""
+    known = entry.corrects is None or any(seq == entry.corrects for seq, _ in state.added)
+    _require(known, entry, "what it corrects is no recost")
     added: dict[int, tuple[int, int]] = {}
     for total in entry.totals:
         cost, delta = _difference(state, entry, total)

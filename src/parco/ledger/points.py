@@ -1,4 +1,4 @@
-"""The moments of a release at which a crash is worth testing, each with a name.
+"""The moments of a release, or of a correction, at which a crash is worth testing, each with a name.
 
 Production code calls `points.reach(name)` through the module; a crash test replaces the function in its child process.
 """
@@ -9,7 +9,14 @@ from parco.errors import InternalError
 
 __all__ = ["POINTS", "reach"]
 
-POINTS = ("before-reserve", "after-reserve", "before-settle", "after-settle")
+POINTS = (
+    "before-reserve",
+    "after-reserve",
+    "before-settle",
+    "after-settle",
+    "before-correction",
+    "after-correction",
+)
 
 
 def reach(point: str) -> None:

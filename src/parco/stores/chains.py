@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from sqlalchemy import Connection, func, select
@@ -112,18 +112,20 @@ def _largest(totals: Sequence[Total], request: int) -> Total:
 def _correction(
     entry: CorrectionEntry, total: Total | None, read: Read, *, corrections: tuple[Correction, ...]
 ) -> Correction:
-    amended = isinstance(entry, Amend)
-    return Correction(
+    found = Correction(
         entry=entry.seq,
         what=type(entry).__name__.lower(),
         time=entry.time,
         actor=read(entry.actor),
         reason=read(entry.reason),
-        field=entry.field if amended else None,
-        text=read(entry.text) if amended and entry.text is not None else None,
-        erases=amended and entry.text is None,
-        by=(entry.by or 0) if isinstance(entry, Supersede) else None,
-        cost=None if total is None else total.cost,
-        delta=None if total is None else total.delta,
         corrections=corrections,
     )
+    match entry:
+        case Amend():
+            text = None if entry.text is None else read(entry.text)
+            return replace(found, field=entry.field, text=text, erases=entry.text is None)
+        case Supersede():
+            return replace(found, by=entry.by or 0)
+        case Recost() if total is not None:
+            return replace(found, cost=total.cost, delta=total.delta)
+    return found

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, case, func, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, case, insert, select, update
 
 from parco.errors import RequestError, VerificationError
 from parco.ledger.entries import (
@@ -166,7 +166,9 @@ def affected(connection: Connection, recosting: Recosting) -> Recosted:
     missing = sorted(set(recosting.only or ()) - {number for number, _, _ in own})
     if missing:
         raise RequestError(f"no release by {recosting.mechanism} that was charged: {', '.join(map(str, missing))}")
-    stated = _stated(connection)
+    stated, recosts = _stated(connection)
+    if recosting.corrects not in (None, *recosts):
+        raise RequestError(f"entry {recosting.corrects} is no recost that could be corrected")
     found = [
         _recharge(recosting, number, Charge(*charge), stated.get((number, charge[0])))
         for number, state, body in own
@@ -291,20 +293,20 @@ def _check_recosting(recosting: Recosting) -> None:
         raise RequestError("a factor below 1 would take back what was charged: that stands")
 
 
-def _stated(connection: Connection) -> dict[tuple[int, int], tuple[int, int, int]]:
-    """The totals that recosts stated last, and which."""
+def _stated(connection: Connection) -> tuple[dict[tuple[int, int], tuple[int, int, int]], set[int]]:
+    """The totals that recosts stated last, and which did; and all recosts."""
     found: dict[tuple[int, int], tuple[int, int, int]] = {}
+    recosts = set()
     for body in connection.scalars(_RECOSTS).all():
         entry = decode(bytes(body))
         if not isinstance(entry, Recost):
             raise VerificationError("an entry that is listed as a recost is none")
         found |= {(one.request, one.account): (one.cost, one.delta, entry.seq) for one in entry.totals}
-    return found
+        recosts.add(entry.seq)
+    return found, recosts
 
 
-def _recharge(
-    recosting: Recosting, number: int, charge: Charge, stated: tuple[int, int, int] | None
-) -> Recharge:
+def _recharge(recosting: Recosting, number: int, charge: Charge, stated: tuple[int, int, int] | None) -> Recharge:
     """One release's charge to one account, before and after."""
     cost = charge.cost if recosting.cost is None else recosting.cost
     if recosting.factor is not None:
@@ -351,8 +353,6 @@ def _names(connection: Connection, act: Act) -> dict[str, str]:
     return texts.intern_all(connection, {"actor": act.actor, "reason": act.reason})
 
 
-def _note(
-    connection: Connection, seq: int, tag: str, about: Sequence[int], *, instead: int | None = None
-) -> None:
+def _note(connection: Connection, seq: int, tag: str, about: Sequence[int], *, instead: int | None = None) -> None:
     rows = [{"about": number, "seq": seq, "tag": tag, "instead": instead} for number in about]
     connection.execute(insert(tables.corrections), rows)

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row, Select, bindparam, select
 
 from parco import canonical
-from parco.errors import VerificationError
+from parco.errors import RequestError, VerificationError
 from parco.ledger.entries import (
+    Amend,
     Cap,
     Entry,
+    Flag,
     Forfeit,
     Open,
+    Recost,
     Recover,
     Reserve,
     Revise,
     Rotate,
     Settle,
     Start,
+    Supersede,
     Void,
     decode,
 )
 from parco.measure import Measure
 from parco.stores import heads, tables, texts
+from parco.stores.chains import Acts, chain_of, subjects
 from parco.stores.records import AccountRow, Evidence, HistoryRow, Settled, Stored
 
 __all__ = [
@@ -36,6 +42,7 @@ __all__ = [
     "entry",
     "evidence",
     "fixed_cap",
+    "history_row",
     "history_rows",
     "sharpest",
     "stored",
@@ -46,6 +53,15 @@ _Kind = TypeVar("_Kind", Open, Reserve, Settle)
 
 _BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
 _RESERVES, _SETTLES = tables.entries.alias("reserves"), tables.entries.alias("settles")
+# What stands instead of an answer, by its last `supersede`: none if it was never superseded, 0 for nothing.
+_INSTEAD = (
+    select(tables.corrections.c.instead)
+    .where(tables.corrections.c.about == tables.requests.c.request, tables.corrections.c.tag == "supersede")
+    .order_by(tables.corrections.c.seq.desc())
+    .limit(1)
+    .correlate(tables.requests)
+    .scalar_subquery()
+)
 # Answered requests with all that says so, in one statement: whatever is missing is None.
 _ANSWERED: Select[Any] = (
     select(
@@ -55,6 +71,7 @@ _ANSWERED: Select[Any] = (
         _SETTLES.c.body.label("settle"),
         tables.answers.c.salt,
         tables.answers.c.body,
+        _INSTEAD.label("instead"),
     )
     .select_from(tables.requests)
     .join(_RESERVES, _RESERVES.c.seq == tables.requests.c.request, isouter=True)
@@ -66,6 +83,9 @@ _BY_QUESTION = _ANSWERED.where(
     tables.requests.c.question == bindparam("question"), tables.requests.c.state == "settled"
 )
 _ANSWER = select(tables.answers).where(tables.answers.c.request == bindparam("request"))
+_STATE = select(tables.requests.c.state, tables.requests.c.settled).where(
+    tables.requests.c.request == bindparam("request")
+)
 _BY_REQUEST = _ANSWERED.where(tables.requests.c.request == bindparam("request"))
 
 
@@ -149,15 +169,18 @@ def stored_answers(connection: Connection, question: str) -> list[Stored]:
     return [_stored(row) for row in connection.execute(_BY_QUESTION, {"question": question}).all()]
 
 
-def sharpest(connection: Connection, question: str, serves: Callable[[Settled], bool]) -> tuple[Stored | None, bool]:
-    """The answer that cost most among those that serve, the oldest of equals, and whether there is any answer at all.
+def sharpest(
+    connection: Connection, question: str, serves: Callable[[Settled], bool]
+) -> tuple[Stored | None, list[Settled]]:
+    """The answer that cost most among those that stand and serve, the oldest of equals, and all answers there are.
 
     The same question under the same measure is sharper the more it cost; the oldest, so that repeats agree.
     """
     rows = {row.request: row for row in connection.execute(_BY_QUESTION, {"question": question}).all()}
-    good = [facts for facts in map(_settled, rows.values()) if serves(facts)]
+    known = [_settled(row) for row in rows.values()]
+    good = [facts for facts in known if facts.replaced is None and serves(facts)]
     best = max(good, key=lambda facts: (sum(charge.cost for charge in facts.charges), -facts.request), default=None)
-    return (None if best is None else _stored(rows[best.request])), bool(rows)
+    return (None if best is None else _stored(rows[best.request])), known
 
 
 def _settled(row: Row[Any]) -> Settled:
@@ -170,6 +193,7 @@ def _settled(row: Row[Any]) -> Settled:
         reserve=reserve,
         charges=settle.charges,
         accounts=settle.accounts,
+        replaced=None if row.instead == row.request else row.instead,
     )
 
 
@@ -190,23 +214,57 @@ def _holds(salt: bytes, body: bytes, digest: str) -> bool:
 
 
 def history_rows(connection: Connection) -> list[HistoryRow]:
-    """One row for each signing, revision, change of caps and request, in order, each as it stands now."""
+    """One row for each signing, revision, change of caps, correction and request, in order, each as it stands now."""
     known = texts.read_all(connection)
     rows: dict[int, HistoryRow] = {}
     names: dict[str, str | None] = {}
+    acts = Acts(known)
     for body in bodies(connection):
-        _into(rows, decode(body), known, names=names)
-    return list(rows.values())
+        found = decode(body)
+        _into(rows, found, known, names=names)
+        if isinstance(found, Amend | Supersede | Recost | Flag):
+            acts.add(found)
+    return [replace(row, corrections=chain) if (chain := acts.chain(row.seq)) else row for row in rows.values()]
+
+
+def history_row(connection: Connection, seq: int) -> HistoryRow:
+    """The row of one entry or release, without reading the others; RequestError if there is none of this number."""
+    body = connection.scalar(_BODY, {"seq": seq})
+    found = None if body is None else decode(bytes(body))
+    if found is None or isinstance(found, Start | Settle | Void | Forfeit):
+        raise RequestError(f"{seq} is no release and no act of this ledger: `parco history` lists them")
+    known = {digest: texts.read(connection, digest) for digest in _named(found)}
+    rows: dict[int, HistoryRow] = {}
+    _into(rows, found, known, names={})
+    row = replace(rows[seq], corrections=chain_of(connection, seq))
+    if not isinstance(found, Reserve):
+        return row
+    state, settled = connection.execute(_STATE, {"request": seq}).one()
+    charges = () if state == "void" else row.charges
+    if settled is not None:
+        charges = entry(connection, settled, Settle).charges
+    return replace(row, state=state, position=settled, charges=charges, name=_name_of(connection, found.contract))
+
+
+def _named(found: Entry) -> list[str]:
+    """The digests of an entry's texts that a row of the history shows."""
+    return [getattr(found, name) for name in ("actor", "question", "reason", "name") if hasattr(found, name)]
+
+
+def _name_of(connection: Connection, contract: str) -> str | None:
+    """The name under which a contract is in force, None for a version that was replaced."""
+    name = connection.scalar(select(tables.contracts.c.name).where(tables.contracts.c.contract == contract))
+    return None if name is None else texts.read(connection, name)
 
 
 def _into(
-    rows: dict[int, HistoryRow], found: Entry, known: dict[str, str | None], *, names: dict[str, str | None]
+    rows: dict[int, HistoryRow], found: Entry, known: Mapping[str, str | None], *, names: dict[str, str | None]
 ) -> None:
     if isinstance(found, Open):
         names[found.contract] = known.get(found.name)
         rows[found.seq] = _opened(found, known)
         return
-    if isinstance(found, Revise | Cap | Recover | Rotate):
+    if isinstance(found, _Act):
         if isinstance(found, Revise):
             names[found.contract] = names.get(found.revised)
         rows[found.seq] = _act(found, known, names=names)
@@ -220,7 +278,10 @@ def _into(
     rows[found.request] = HistoryRow(**{**vars(old), **_news(found)})
 
 
-def _opened(found: Open, known: dict[str, str | None]) -> HistoryRow:
+_Act = Revise | Cap | Recover | Rotate | Amend | Supersede | Recost | Flag
+
+
+def _opened(found: Open, known: Mapping[str, str | None]) -> HistoryRow:
     return HistoryRow(
         seq=found.seq,
         time=found.time,
@@ -232,7 +293,10 @@ def _opened(found: Open, known: dict[str, str | None]) -> HistoryRow:
 
 
 def _act(
-    found: Revise | Cap | Recover | Rotate, known: dict[str, str | None], *, names: dict[str, str | None]
+    found: Revise | Cap | Recover | Rotate | Amend | Supersede | Recost | Flag,
+    known: Mapping[str, str | None],
+    *,
+    names: dict[str, str | None],
 ) -> HistoryRow:
     contract = found.contract if isinstance(found, Revise) else None
     return HistoryRow(
@@ -245,10 +309,11 @@ def _act(
         reason=known.get(found.reason),
         caps=found.accounts if isinstance(found, Cap) else (),
         charges=found.charges if isinstance(found, Recover) else (),
+        about=subjects(found) if isinstance(found, Amend | Supersede | Recost | Flag) else (),
     )
 
 
-def _reserved(found: Reserve, known: dict[str, str | None], *, name: str | None) -> HistoryRow:
+def _reserved(found: Reserve, known: Mapping[str, str | None], *, name: str | None) -> HistoryRow:
     return HistoryRow(
         seq=found.seq,
         time=found.time,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from parco.ledger.entries import WHOLE, Added, Balance, Capped, Charge, MechanismFacts, Reserve, SensitivityFacts
 from parco.ledger.heads import Head
 from parco.ledger.proofs import Inclusion
-from parco.measure import Measure
+from parco.measure import COST_UNIT, DELTA_UNIT, Measure, decimal_text
 
 __all__ = [
     "FORFEITED",
@@ -33,6 +33,7 @@ __all__ = [
     "Signed",
     "Started",
     "Stored",
+    "reading_now",
 ]
 
 # One text for every cause: why a release failed after the data was read could tell about the data.
@@ -268,6 +269,45 @@ class Correction:
     delta: int | None = None
     corrections: tuple[Correction, ...] = ()
 
+    def record(self) -> dict[str, object]:
+        """The same as a tree of text and integers; amounts as exact decimal text."""
+        told: dict[str, object] = {"entry": self.entry, "what": self.what, "actor": self.actor, "reason": self.reason}
+        if self.field is not None:
+            told |= {"field": self.field, "erases": True} if self.erases else {"field": self.field, "text": self.text}
+        if self.by is not None:
+            told |= {"by": self.by or None}
+        if self.cost is not None:
+            told |= {"cost": decimal_text(self.cost * COST_UNIT)}
+        if self.delta:
+            told |= {"delta": decimal_text(self.delta * DELTA_UNIT)}
+        if self.corrections:
+            told |= {"corrections": [one.record() for one in self.corrections]}
+        return told
+
+    def in_words(self) -> str:
+        """One sentence: what, by what, by whom and why, as these texts read now."""
+        actor, reason = self._now("actor", self.actor), self._now("reason", self.reason)
+        return f"{self._what} by {actor} (entry {self.entry}): {reason}"
+
+    @property
+    def _what(self) -> str:
+        if self.what == "amend":
+            return f"{self.field} erased" if self.erases else f"{self.field} now reads {self.text or '(erased)'!r},"
+        if self.what == "recost":
+            return f"costs {decimal_text((self.cost or 0) * COST_UNIT)}, as found"
+        if self.what == "flag":
+            return "flagged"
+        return f"superseded by release {self.by}, said" if self.by else "withdrawn"
+
+    def _now(self, field: str, text: str | None) -> str:
+        return reading_now(self.corrections, field) or text or "(erased)"
+
+
+def reading_now(corrections: Sequence[Correction], field: str) -> str | None:
+    """How a text reads by its last amendment; None where it was never amended, or was erased without another."""
+    texts = [one.text for one in corrections if one.field == field]
+    return texts[-1] if texts else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class AccountRow:
@@ -310,9 +350,10 @@ class AccountRow:
 class HistoryRow:
     """One signing, revision, change of caps, correction or request; erased texts are None, `name` is the contract's.
 
-    `state` is `open`, `revise`, `cap`, `recover`, `rotate`, `amend`, `supersede`, `recost` or `flag`, or for a request `reserved`, `started`, `settled`, `void`
-    or `forfeited`; `charges` are what was realised once settled, what was reserved before, nothing once void, and what
-    a recovery charged. `corrections` are those of this row, oldest first, `about` is what a correction is of.
+    `state` is `open`, `revise`, `cap`, `recover`, `rotate`, `amend`, `supersede`, `recost` or `flag`, or for a request
+    `reserved`, `started`, `settled`, `void` or `forfeited`; `charges` are what was realised once settled, what was
+    reserved before, nothing once void, and what a recovery charged. `corrections` are those of this row, oldest first,
+    `about` is what a correction is of.
     """
 
     seq: int

@@ -27,6 +27,7 @@ from parco.errors import (
     NotSignedError,
     RequestError,
     SharperError,
+    SupersededError,
 )
 from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Open, Reserve, Settle, Start, Void
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
@@ -37,7 +38,7 @@ from parco.stores.owner import Owner, current_owner, is_alive
 from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled, Started, Stored
 from parco.stores.signing import check_secret
 
-__all__ = ["Look", "decide", "end", "ended", "forfeit", "look", "settle", "start", "void"]
+__all__ = ["Look", "decide", "end", "ended", "forfeit", "look", "settle", "start", "superseded_error", "void"]
 
 _SALT_BYTES = 16
 _KEY_BYTES = 16
@@ -313,17 +314,30 @@ _BODY = ("contract", "fresh", "private", "mechanism", "sensitivity", "cells", "c
 
 
 def _same_question(connection: Connection, found: Look, serves: Callable[[Settled], bool]) -> Stored | Pending | None:
-    best, answered = reading.sharpest(connection, found.names["question"], serves)
+    best, known = reading.sharpest(connection, found.names["question"], serves)
     if best is not None:
         return best
     if found.rivals:
         return Pending(found.rivals[0].request)
-    if answered:
+    if any(one.replaced is None for one in known):
         raise SharperError(
             "the stored answer to this question is less sharp than asked: take it by asking for less,"
             " or pay in full for another with fresh=True (--fresh)"
         )
+    if known:
+        raise superseded_error(known[-1])
     return None
+
+
+def superseded_error(answer: Settled) -> SupersededError:
+    """What is told to whoever asks a question whose every stored answer was superseded or withdrawn."""
+    instead = f"is superseded by release {answer.replaced}" if answer.replaced else "was withdrawn"
+    return SupersededError(
+        f"the stored answer to this question, release {answer.request}, {instead}: `parco show` says why, and"
+        " still shows it; pay in full for another with fresh=True (--fresh)",
+        release=answer.request,
+        by=answer.replaced or None,
+    )
 
 
 def _reserve(connection: Connection, found: Look, holder: Owner | Lease, *, last: int) -> Started | Reserved:

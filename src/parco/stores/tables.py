@@ -1,11 +1,12 @@
 """The tables of ledger format 1: entries and answers only ever grow, everything else can be rebuilt or may be lost.
 
 `entries` is the ledger. `texts` holds what entries name by salted digest, and may be erased. `accounts`, `caps`,
-`contracts`, `requests`, `corrections` and `recosts` are projections of the entries, kept so that spending is one conditional UPDATE. `answers`,
-`secrets`, `owners` and `leases` hold what no entry may. `tree` holds the nodes of the Merkle tree, each with the leaf
-that completes it, and `heads` what was signed after each commit; `keys` signs, and `strays` are heads seen outside that
-this ledger signed and does not extend. Every store has the same tables; what a database system adds to them (SQLite's
-triggers below, PostgreSQL's in `postgres_schema`) keeps all that is only added from being changed.
+`contracts`, `requests`, `corrections` and `recosts` are projections of the entries, kept so that spending is one
+conditional UPDATE. `answers`, `secrets`, `owners` and `leases` hold what no entry may. `tree` holds the nodes of the
+Merkle tree, each with the leaf that completes it, and `heads` what was signed after each commit; `keys` signs, and
+`strays` are heads seen outside that this ledger signed and does not extend. Every store has the same tables; what a
+database system adds to them (SQLite's triggers below, PostgreSQL's in `postgres_schema`) keeps all that is only added
+from being changed.
 """
 
 from __future__ import annotations

@@ -23,8 +23,10 @@ class Shown:
 
     `answers` and `nodes` count them. `terms` gives an account's data set, label, terms and measure, `requests` state,
     settle entry, privacy, key and question, `contracts` the entry, data set, name and first account of each contract in
-    force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a head, by its root. Not
-    compared by `check`: the public `keys`, and the sizes of heads that nothing has answered for, which no entry knows.
+    force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a head, by its root,
+    `corrections` each one's tag, by what it is about and its entry, and what a `supersede` puts instead, `recosts` what
+    each added to an account. Not compared by `check`: the public `keys`, and the sizes of heads that nothing has
+    answered for, which no entry knows.
     """
 
     size: int
@@ -36,6 +38,8 @@ class Shown:
     requests: Mapping[int, tuple[str, int | None, bool, str, str]]
     contracts: Mapping[str, tuple[int, str, str, int]]
     strays: Mapping[str, int]
+    corrections: Mapping[tuple[int, int], tuple[str, int | None]]
+    recosts: Mapping[tuple[int, int], tuple[int, int]]
     keys: frozenset[str] = frozenset()
     unanswered: tuple[int, ...] = ()
 
@@ -55,6 +59,8 @@ _WORDS = {
     "requests": "the requests",
     "contracts": "the list of signed contracts",
     "strays": "the list of heads that were answered for",
+    "corrections": "the list of corrections",
+    "recosts": "the list of recosts",
 }
 
 
@@ -92,6 +98,10 @@ def shown(connection: Connection) -> Shown:
         },
         contracts={contract: tuple(facts) for contract, *facts in connection.execute(signed)},
         strays={root: entry for root, _, entry in lost if entry is not None},
+        corrections={
+            (row.about, row.seq): (row.tag, row.instead) for row in connection.execute(select(tables.corrections))
+        },
+        recosts={(row.seq, row.account): (row.cost, row.delta) for row in connection.execute(select(tables.recosts))},
         keys=frozenset(connection.scalars(select(tables.keys.c.key))),
         unanswered=tuple(size for _, size, entry in lost if entry is None),
     )
@@ -126,6 +136,8 @@ def _added_up(state: State) -> Shown:
             for contract, own in state.current.items()
         },
         strays=dict(state.strays),
+        corrections=dict(state.corrections),
+        recosts=dict(state.added),
     )
 
 
