@@ -17,7 +17,7 @@ from parco.ledger.heads import Head, accounts_digest, head_of
 from parco.stores import keys
 from parco.stores.sqlite import SqliteStore
 
-from .build import TENTH, anything, ask, opening, run_sql, signed_file, started
+from .build import ACT, TENTH, anything, ask, opening, run_sql, signed_file, started
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_nothing_is_added_to_a_ledger_that_is_not_as_it_was_left(store: SqliteSt
         lambda: store.begin(ask(store, question="three"), serves=anything),
         lambda: store.sign(opening(name="other", contract="other")),
         lambda: store.rotate(actor="ana", reason="why"),
-        lambda: store.erase("question", "two"),
+        lambda: store.flag(ACT, entry=2),
     ):
         with pytest.raises(VerificationError, match=r"as it was left|signing key"):
             act()

@@ -90,7 +90,7 @@ def show(ledger: LedgerPlace, entry: EntryNumber, *, as_json: JsonOption = False
     _show_corrections(found.row.corrections)
 
 
-def amend(  # noqa: PLR0913 - each option of the command is a parameter
+def amend(
     ledger: LedgerPlace,
     entry: EntryNumber,
     field: Annotated[
@@ -235,8 +235,8 @@ def _show_recost(done: Recosted, titles: dict[int, str]) -> None:
     _OUT.print(table)
     if len(done.releases) > _LISTED_MAX:
         _OUT.print(f"and {len(done.releases) - _LISTED_MAX} more: --json lists them all")
-    for one in done.added:
-        _OUT.print(shown.plain(f"Added to {titles[one.account]}: {_cost(one.cost)}"))
+    for sum_ in done.added:
+        _OUT.print(shown.plain(f"Added to {titles[sum_.account]}: {_cost(sum_.cost)}"))
 
 
 def _show_corrections(corrections: Sequence[Correction], depth: int = 0) -> None:

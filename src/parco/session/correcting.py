@@ -86,7 +86,7 @@ class Correcting:
         corrects: int | None = None,
         dry_run: bool = False,
     ) -> Recosted:
-        """For every release by a mechanism that was under-charged, charges what it costs in all; returns which and what.
+        """For every release by an under-charged mechanism, charges what it costs in all; returns which, and what.
 
         factor: so many times the recorded cost, at least 1, rounded up; or `cost`, and `delta`, of each release in its
         account's measure. only: these releases. corrects: an earlier recost that stated too much; totals may then fall

@@ -273,7 +273,7 @@ def _amendments(connection: Connection, entry: int, field: str) -> list[Amend]:
 def _instead(connection: Connection, request: int) -> int:
     """What stands instead of an answer: itself, another, or 0 for nothing."""
     last = (
-        select(_CORRECTIONS.instead)
+        select(_CORRECTIONS.stands)
         .where(_CORRECTIONS.about == request, _CORRECTIONS.tag == "supersede")
         .order_by(_CORRECTIONS.seq.desc())
         .limit(1)
@@ -354,5 +354,5 @@ def _names(connection: Connection, act: Act) -> dict[str, str]:
 
 
 def _note(connection: Connection, seq: int, tag: str, about: Sequence[int], *, instead: int | None = None) -> None:
-    rows = [{"about": number, "seq": seq, "tag": tag, "instead": instead} for number in about]
+    rows = [{"about": number, "seq": seq, "tag": tag, "stands": instead} for number in about]
     connection.execute(insert(tables.corrections), rows)

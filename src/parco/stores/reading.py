@@ -54,8 +54,8 @@ _Kind = TypeVar("_Kind", Open, Reserve, Settle)
 _BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
 _RESERVES, _SETTLES = tables.entries.alias("reserves"), tables.entries.alias("settles")
 # What stands instead of an answer, by its last `supersede`: none if it was never superseded, 0 for nothing.
-_INSTEAD = (
-    select(tables.corrections.c.instead)
+_STANDS = (
+    select(tables.corrections.c.stands)
     .where(tables.corrections.c.about == tables.requests.c.request, tables.corrections.c.tag == "supersede")
     .order_by(tables.corrections.c.seq.desc())
     .limit(1)
@@ -71,7 +71,7 @@ _ANSWERED: Select[Any] = (
         _SETTLES.c.body.label("settle"),
         tables.answers.c.salt,
         tables.answers.c.body,
-        _INSTEAD.label("instead"),
+        _STANDS.label("stands"),
     )
     .select_from(tables.requests)
     .join(_RESERVES, _RESERVES.c.seq == tables.requests.c.request, isouter=True)
@@ -193,7 +193,7 @@ def _settled(row: Row[Any]) -> Settled:
         reserve=reserve,
         charges=settle.charges,
         accounts=settle.accounts,
-        replaced=None if row.instead == row.request else row.instead,
+        replaced=None if row.stands == row.request else row.stands,
     )
 
 

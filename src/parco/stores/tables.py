@@ -116,9 +116,9 @@ corrections = Table(
     _key("about", ForeignKey("entries.seq")),
     _key("seq", ForeignKey("entries.seq")),
     Column("tag", Text, nullable=False),
-    Column("instead", Integer),
+    Column("stands", Integer),
     CheckConstraint("tag IN ('amend', 'supersede', 'recost', 'flag')", name="known_tag"),
-    CheckConstraint("(tag = 'supersede') = (instead IS NOT NULL)", name="superseded_by"),
+    CheckConstraint("(tag = 'supersede') = (stands IS NOT NULL)", name="superseded_by"),
     CheckConstraint("about < seq", name="about_the_past"),
     sqlite_strict=True,
 )

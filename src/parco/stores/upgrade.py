@@ -55,9 +55,9 @@ _LEASES = (
     " FOREIGN KEY(request) REFERENCES requests (request)) STRICT",
 )
 _CORRECTIONS = (
-    "CREATE TABLE corrections (about INTEGER NOT NULL, seq INTEGER NOT NULL, tag TEXT NOT NULL, instead INTEGER,"
+    "CREATE TABLE corrections (about INTEGER NOT NULL, seq INTEGER NOT NULL, tag TEXT NOT NULL, stands INTEGER,"
     " PRIMARY KEY (about, seq), CONSTRAINT known_tag CHECK (tag IN ('amend', 'supersede', 'recost', 'flag')),"
-    " CONSTRAINT superseded_by CHECK ((tag = 'supersede') = (instead IS NOT NULL)),"
+    " CONSTRAINT superseded_by CHECK ((tag = 'supersede') = (stands IS NOT NULL)),"
     " CONSTRAINT about_the_past CHECK (about < seq), FOREIGN KEY(about) REFERENCES entries (seq),"
     " FOREIGN KEY(seq) REFERENCES entries (seq)) STRICT",
     "CREATE TABLE recosts (seq INTEGER NOT NULL, account INTEGER NOT NULL, cost INTEGER NOT NULL,"

@@ -99,7 +99,7 @@ def shown(connection: Connection) -> Shown:
         contracts={contract: tuple(facts) for contract, *facts in connection.execute(signed)},
         strays={root: entry for root, _, entry in lost if entry is not None},
         corrections={
-            (row.about, row.seq): (row.tag, row.instead) for row in connection.execute(select(tables.corrections))
+            (row.about, row.seq): (row.tag, row.stands) for row in connection.execute(select(tables.corrections))
         },
         recosts={(row.seq, row.account): (row.cost, row.delta) for row in connection.execute(select(tables.recosts))},
         keys=frozenset(connection.scalars(select(tables.keys.c.key))),
