@@ -8,7 +8,6 @@ everything that can be refused is refused before anything is changed.
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -160,10 +159,10 @@ def affected(connection: Connection, recosting: Recosting) -> Recosted:
     """
     _check_recosting(recosting)
     kind = f'"mechanism":{{"kind":"{recosting.mechanism}",'.encode()
-    query = _CHARGED if recosting.only is None else _CHARGED.where(_REQUESTS.request.in_(recosting.only))
-    rows = [(number, state, bytes(body)) for number, state, body in connection.execute(query)]
-    own = [(number, state, body) for number, state, body in rows if kind in body]
-    missing = sorted(set(recosting.only or ()) - {number for number, _, _ in own})
+    only = None if recosting.only is None else frozenset(recosting.only)
+    rows = [(number, state, bytes(body)) for number, state, body in connection.execute(_CHARGED)]
+    own = [row for row in rows if kind in row[2] and (only is None or row[0] in only)]
+    missing = sorted((only or frozenset()) - {number for number, _, _ in own})
     if missing:
         raise RequestError(f"no release by {recosting.mechanism} that was charged: {', '.join(map(str, missing))}")
     stated, recosts = _stated(connection)
@@ -173,7 +172,7 @@ def affected(connection: Connection, recosting: Recosting) -> Recosted:
         _recharge(recosting, number, Charge(*charge), stated.get((number, charge[0])))
         for number, state, body in own
         if state != "reserved"
-        for charge in json.loads(body)["charges"]
+        for charge in _charges(body)
     ]
     releases = tuple(one for one in found if one.total != one.before)
     queued = tuple(number for number, state, _ in own if state == "reserved")
@@ -223,7 +222,7 @@ def close(connection: Connection, act: Act, *, dataset: str | None) -> Closed:
     queued = tuple(
         number
         for number, _, body in connection.execute(query).all()
-        if not numbers.isdisjoint(charge[0] for charge in json.loads(bytes(body))["charges"])
+        if not numbers.isdisjoint(charge[0] for charge in _charges(bytes(body)))
     )
     requests.end(connection, dict.fromkeys(queued, "reserved"))
     closed = [(number, connection.scalar(_CLOSE, {"number": number})) for number in sorted(numbers)]
@@ -282,6 +281,14 @@ def _instead(connection: Connection, request: int) -> int:
     return request if found is None else int(found)
 
 
+def _charges(body: bytes) -> list[list[int]]:
+    """The charges of a reservation, from the only place in its bytes where they can stand."""
+    found: list[list[int]] = json.loads(
+        body[body.index(b'"charges":') + len(b'"charges":') : body.index(b',"contract":')]
+    )
+    return found
+
+
 def _check_recosting(recosting: Recosting) -> None:
     if recosting.mechanism not in KINDS:
         raise RequestError(f"there is no mechanism of this name: choose one of {', '.join(KINDS)}")
@@ -310,7 +317,7 @@ def _recharge(recosting: Recosting, number: int, charge: Charge, stated: tuple[i
     """One release's charge to one account, before and after."""
     cost = charge.cost if recosting.cost is None else recosting.cost
     if recosting.factor is not None:
-        cost = math.ceil(recosting.factor * charge.cost)
+        cost = -(-charge.cost * recosting.factor.numerator // recosting.factor.denominator)
     *before, last = stated or (charge.cost, charge.delta, None)
     delta = before[1] if recosting.delta is None else recosting.delta
     if recosting.factor is None and recosting.cost is None:
