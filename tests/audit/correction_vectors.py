@@ -74,9 +74,9 @@ def vectors() -> str:
     leaves = [merkle.leaf(body) for body in bodies]
 
     def node(level: int, index: int) -> bytes:
-        return (
-            leaves[index] if level == 0 else merkle.parent(node(level - 1, 2 * index), node(level - 1, 2 * index + 1))
-        )
+        if level == 0:
+            return leaves[index]
+        return merkle.parent(*(node(level - 1, 2 * index + side) for side in (0, 1)))
 
     spent = FACTOR * -(-4 * 10**15 // 49)
     balance = Balance(1, 10**15, spent, 0, spent - 10**15, 0, 0, 0, 0)
@@ -86,12 +86,11 @@ def vectors() -> str:
     signed = head.signed(key.sign(head.statement))
     answer = canonical.encode({"answer": ANSWER, "format": 1, "request": 2, "salt": SALT.hex(), "tag": "answer"})
     lines = [*bodies[:4], answer, *bodies[4:], signed.line]
+    shown = str([list(vars(balance).values())]).replace(" ", "")
     return "\n".join(
         [
-            f"The same release, settled, then found to cost {FACTOR} times as much, withdrawn, given a title that is erased,",
-            f"and its recost flagged. The account then is `{[list(vars(balance).values())]}`: overdrawn.".replace(
-                ", ", ","
-            ),
+            f"The same release, settled, then found to cost {FACTOR} times as much, withdrawn, given a title that is",
+            f"erased, and its recost flagged. The account then is `{shown}`: overdrawn.",
             "",
             *(f"    {line.decode()}" for line in lines),
         ]

@@ -17,7 +17,7 @@ from parco.stores.sqlite import SqliteStore
 from tests.shop import open_shop
 
 GDP = 'epsilon = "1"\ndelta = "1e-6"\nreceipt_order = 20'
-WHY = {"reason": "because"}
+WHY: Any = {"reason": "because"}
 
 
 @pytest.fixture

@@ -178,7 +178,7 @@ class Model:
         instead = -1 if by is None else None if by == number else by
         place = instead
         while place not in (None, -1, number):
-            place = self.requests[place].instead  # type: ignore[index]
+            place = self.requests[place].instead
         if instead == request.instead or place == number:
             return RequestError
         request.instead = instead

@@ -16,7 +16,7 @@ from sqlalchemy import Engine, event
 
 from parco.errors import BudgetError, RequestError, SupersededError
 from parco.ledger.accounts import replay
-from parco.ledger.entries import Added, Charge, MechanismFacts, Recost, decode
+from parco.ledger.entries import Added, Charge, Entry, MechanismFacts, Recost, decode
 from parco.measure import UNITS_MAX
 from parco.stores import corrections
 from parco.stores.address import open_ledger
@@ -354,7 +354,12 @@ def test_totals_are_the_recorded_charges_times_the_factor_rounded_up(
 def test_the_list_is_two_statements_and_reads_no_entry_whole(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The work is counted, not timed: as many statements for many releases as for one, and nothing decoded."""
     statements, decoded = list[str](), list[bytes]()
-    monkeypatch.setattr(corrections, "decode", lambda body: decoded.append(body) or decode(body))
+
+    def decoding(body: bytes) -> Entry:
+        decoded.append(body)
+        return decode(body)
+
+    monkeypatch.setattr(corrections, "decode", decoding)
 
     def count(_: object, __: object, statement: str, *___: object) -> None:
         statements.append(statement)
@@ -382,9 +387,9 @@ def test_a_closed_account_takes_nothing_more_and_keeps_what_it_has(store: Store)
     waiting = reserved(store, question="c")
     done = store.close_account(ACT)
     assert (done.queued, [one.cap for one in done.caps]) == ((waiting,), [2 * TENTH])
-    for act in (lambda: ask(store, question="d", cost=1), lambda: ask(store, fresh=True)):
+    for wanted in (ask(store, question="d", cost=1), ask(store, fresh=True)):
         with pytest.raises(BudgetError, match=r"0 of 0\.2 is left"):
-            store.begin(act(), serves=anything)
+            store.begin(wanted, serves=anything)
     store.settle(running, answer=ANSWER)
     served = store.begin(ask(store), serves=anything)
     assert isinstance(served, Stored)
