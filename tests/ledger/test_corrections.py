@@ -12,7 +12,7 @@ from parco.errors import VerificationError
 from parco.ledger.accounts import EMPTY, State, apply, replay
 from parco.ledger.entries import Added, Balance, Entry, Settle, Total, Void, encode
 
-from .build import amend, cap, flag, mark, opening, recost, reserve, settle, start, supersede
+from .build import amend, cap, flag, mark, opening, recost, recover, reserve, settle, start, supersede
 
 
 def after(*entries: Entry) -> State:
@@ -100,6 +100,14 @@ def test_a_total_falls_only_by_correcting_the_recost_that_stated_it() -> None:
     refused(state, recost(10, (2, 39, 0), added=-161, corrects=9), "below what was charged")
     refused(state, recost(10, (2, 201, 0), (5, 79, 0), added=0), "falls without a correction")
     assert amounts(apply(state, recost(10, (2, 40, 0), (5, 40, 0), added=-200, corrects=9)))[:2] == (80, 0)
+
+
+def test_what_was_recosted_before_a_recovery_is_not_taken_back() -> None:
+    """The receipts of the lost past may have counted it: charged again was only what they showed beyond it."""
+    state = after(*TWO, recost(8, (2, 160, 0), added=120), recover(9, cost=5))
+    refused(state, recost(10, (2, 40, 0), added=-120, corrects=8), "came before a recovery")
+    state = apply(state, recost(10, (5, 80, 0), added=40))
+    assert amounts(apply(state, recost(11, (5, 40, 0), added=-40, corrects=10)))[0] == 205
 
 
 def test_what_never_started_cost_nothing_and_is_not_recosted() -> None:

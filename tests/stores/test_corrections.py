@@ -20,7 +20,7 @@ from parco.ledger.entries import Added, Charge, Entry, MechanismFacts, Recost, d
 from parco.measure import UNITS_MAX
 from parco.stores import corrections
 from parco.stores.address import open_ledger
-from parco.stores.records import Act, HistoryRow, Recosted, Recosting, Started, Stored, reading_now
+from parco.stores.records import Act, HistoryRow, Recosted, Recosting, Recovery, Started, Stored, reading_now
 from parco.stores.store import Store
 
 from .build import (
@@ -38,7 +38,7 @@ from .build import (
     stored_bytes,
 )
 from .forks import forked
-from .scenarios import reserved
+from .scenarios import lost, reserved
 
 GEOMETRIC = "two-sided-geometric"
 ANSWER = b'{"cells":[1,2,3],"parco":"0.1.0"}'
@@ -290,6 +290,16 @@ def test_an_overdraft_goes_with_the_recost_that_was_wrong(store: Store) -> None:
     assert (account.spent, account.excess, account.fixed_cap) == (2 * TENTH, 0, ONE)
     assert isinstance(store.begin(ask(store, question="b"), serves=anything), Started)
     store.verify()
+
+
+def test_a_recost_before_a_recovery_is_not_taken_back(store: Store) -> None:
+    answered(store)
+    wrong = store.recost(ACT, by_factor(4)).position
+    store.witness([lost(store)])
+    store.recover(Recovery(actor="steward", reason="why", unshown=TENTH))
+    refused(lambda: store.recost(ACT, by_factor(1, corrects=wrong)), store, match="no longer be taken back")
+    store.recost(ACT, by_factor(5))
+    assert amounts(store) == (6 * TENTH, 0)
 
 
 def test_costs_by_name_and_of_some_releases(store: Store) -> None:

@@ -341,6 +341,7 @@ class Ledger:
 
     def _recost(self, found: re.Match[str]) -> None:
         added, (p, q) = dict[int, list[int]](), json.loads(found["factor"] or "[0,1]")
+        since = int(found["corrects"] or self.size) > max(self.strays.values(), default=0)
         for number, account, *total in self.rows(found["totals"], key=2):
             state, _, _, rows, *_, kind = self.requests.get(number, ("", None, "", (), ""))
             own = rows if kind == found["mechanism"] and state in ("started", "settled", "forfeited") else ()
@@ -348,7 +349,7 @@ class Ledger:
             *before, stated = self.totals.get((number, account), (*first, 0))
             low, falls = (any(map(int.__lt__, total, one)) for one in (first, before))
             exact = math.gcd(p, q) == 1 and (not p or total[0] == -(-p * first[0] // q)) and total != before
-            corrects = not falls or str(stated) == found["corrects"]
+            corrects = not falls or (since and str(stated) == found["corrects"])
             self.need(exact and corrects and not low, "priced", "a total is not its factor's, or below another")
             self.totals[number, account] = (*total, self.size + 1)
             added[account] = [a + b - c for a, b, c in zip(added.get(account, (0, 0)), total, before, strict=True)]

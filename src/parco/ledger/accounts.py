@@ -316,6 +316,9 @@ def _recost(state: State, entry: Recost) -> _Change:
     """Each total against what was charged and stated before, their differences against what is added."""
     known = entry.corrects is None or any(seq == entry.corrects for seq, _ in state.added)
     _require(known, entry, "what it corrects is no recost")
+    # A lost past was charged by what receipts say was spent in all: what they counted must not be taken back.
+    since = entry.corrects is None or entry.corrects > max(state.strays.values(), default=0)
+    _require(since, entry, "what it corrects came before a recovery")
     added: dict[int, tuple[int, int]] = {}
     for total in entry.totals:
         cost, delta = _difference(state, entry, total)

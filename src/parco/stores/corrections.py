@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, case, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, case, func, insert, select, update
 
 from parco.errors import RequestError, VerificationError
 from parco.ledger.entries import (
@@ -168,6 +168,12 @@ def affected(connection: Connection, recosting: Recosting) -> Recosted:
     stated, recosts = _stated(connection)
     if recosting.corrects not in (None, *recosts):
         raise RequestError(f"entry {recosting.corrects} is no recost that could be corrected")
+    recovered = connection.scalar(select(func.max(tables.strays.c.recovered))) or 0
+    if recosting.corrects is not None and recosting.corrects < recovered:
+        raise RequestError(
+            f"what a lost past had cost was charged by entry {recovered}, by receipts that count what was recosted"
+            " before: that can no longer be taken back"
+        )
     found = [
         _recharge(recosting, number, Charge(*charge), stated.get((number, charge[0])))
         for number, state, body in own
