@@ -94,7 +94,7 @@ def test_settings_are_as_they_should_be(tmp_path: Path) -> None:
     tables = run_sql(
         path, "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite%'"
     )
-    assert len(tables) == 14
+    assert len(tables) == 16
     assert all(strict for _, strict in tables)
 
 
