@@ -9,6 +9,7 @@ Each figure is a ratio of medians, measured turn by turn so that a busy machine 
     refused      a request beyond the budget, over one bare durable commit
     recovery     opening a ledger full of requests whose owners are gone, over reading its entries
     verify       all named checks of a ledger of releases, over parsing and hashing its entries
+    recost list  what a recost would charge each release of a ledger of 100,000 entries, over parsing those entries
 
 A bare commit writes the rows of a release into the tables of another ledger, with the same settings, by the driver
 alone: what has to be written in any case. PostgreSQL is measured where this machine has a server to start. What an
@@ -47,7 +48,7 @@ from parco.stores import connection, tables
 from parco.stores.address import create_or_open_ledger, is_url, open_ledger
 from parco.stores.append import append_all
 from parco.stores.owner import current_owner
-from parco.stores.records import Opening, Request, Started
+from parco.stores.records import Opening, Recosting, Request, Started
 from parco.stores.store import Store
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -55,6 +56,7 @@ from tests.postgres import Server, programs
 
 TURNS, OPEN = 40, 100_000
 VERIFIED, VERIFYING_TURNS = 1_500, 5
+RECOSTED, RECOSTING_TURNS = 33_333, 5
 PROVEN = 1_000_000
 ANSWER = b'{"cells":[1,2,3,4,5,6,7,8,9,10,11,12],"parco":"0.1.0"}'
 
@@ -140,6 +142,7 @@ def _figures(new_place: Callable[[], str | Path]) -> Iterator[tuple[str, float, 
     yield "refused", *_medians(refused, bare.begin)
     yield "recovery", *_recovery(new_place())
     yield "verify", *_verifying(new_place())
+    yield "recost list", *_recosting(new_place())
 
 
 def _signed(place: str | Path) -> Store:
@@ -266,8 +269,8 @@ def _recovery(place: str | Path) -> tuple[float, float]:
     return recovered, read
 
 
-def _fill(store: Store) -> None:
-    """Open requests of a process that is gone, written in large transactions: the rows that as many begins write."""
+def _fill(store: Store, count: int = OPEN) -> None:
+    """So many open requests of a process that is gone, in large transactions: the rows that as many begins write."""
     first = _started(store.begin(replace(_template(store), question="the first"), serves=_any))
     reserve, start = (decode(body) for body in list(store.entries())[1:])
     if not isinstance(reserve, Reserve) or not isinstance(start, Start):
@@ -276,7 +279,7 @@ def _fill(store: Store) -> None:
     gone = vars(current_owner()) | {"started": 1}
 
     def work(opened: Connection) -> None:
-        numbers = range(5, 2 * OPEN + 5, 2)
+        numbers = range(5, 2 * count + 5, 2)
         # As texts that were erased: their digests stand for themselves.
         texts = [{"digest": f"{number:064x}", "salt": None, "text": None, "lookup": None} for number in numbers]
         opened.execute(insert(tables.texts), texts)
@@ -302,7 +305,7 @@ def _fill(store: Store) -> None:
         ]
         opened.execute(insert(tables.requests), requests)
         opened.execute(insert(tables.owners), [{"request": number, **gone} for number in numbers])
-        opened.execute(update(tables.accounts).values(reserved=OPEN))
+        opened.execute(update(tables.accounts).values(reserved=count))
 
     store._write(work)
     store.verify()
@@ -325,6 +328,23 @@ def _verifying(place: str | Path) -> tuple[float, float]:
             sha256(body).digest()
 
     return _medians(lambda: verify(open_ledger(place)), parse_and_hash, turns=VERIFYING_TURNS)
+
+
+def _recosting(place: str | Path) -> tuple[float, float]:
+    """Seconds to list what a recost by four charges RECOSTED releases, three entries each, and to parse the entries.
+
+    At most a second is promised.
+    """
+    _fill(_signed(place), RECOSTED)
+    store, wanted = open_ledger(place), Recosting(mechanism="two-sided-geometric", factor=Fraction(4))
+    if len(store.affected(wanted).releases) != RECOSTED + 1:
+        raise TypeError("every release should have been listed")
+
+    def parse() -> None:
+        for body in store.entries():
+            json.loads(body)
+
+    return _medians(lambda: store.affected(wanted), parse, turns=RECOSTING_TURNS)
 
 
 def _path_bytes() -> int:

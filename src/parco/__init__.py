@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         RequestError,
         SharperError,
         StorageError,
+        SupersededError,
         VerificationError,
     )
     from parco.measure import Cost, Measure
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from parco.session.ask import Ask
     from parco.session.bounds import BoundsAnswer
     from parco.session.combining import combine
+    from parco.session.correcting import Ledger
     from parco.session.keys import KeysAnswer
     from parco.session.mean import MeanAnswer
     from parco.session.panel import run_panel
@@ -72,6 +74,7 @@ __all__ = [
     "InternalError",
     "KeyReuseError",
     "KeysAnswer",
+    "Ledger",
     "LedgerFormatError",
     "MeanAnswer",
     "MeanPlan",
@@ -92,6 +95,7 @@ __all__ = [
     "Session",
     "SharperError",
     "StorageError",
+    "SupersededError",
     "TopAnswer",
     "VarianceAnswer",
     "VariancePlan",
@@ -126,6 +130,7 @@ _HOMES = {
         "RequestError",
         "SharperError",
         "StorageError",
+        "SupersededError",
         "VerificationError",
     ),
     "parco.measure": (
@@ -144,6 +149,7 @@ _HOMES = {
     "parco.session.ask": ("Ask",),
     "parco.session.bounds": ("BoundsAnswer",),
     "parco.session.combining": ("combine",),
+    "parco.session.correcting": ("Ledger",),
     "parco.session.keys": ("KeysAnswer",),
     "parco.session.mean": ("MeanAnswer",),
     "parco.session.quantile": (

@@ -9,6 +9,7 @@
     │   ├── AdaptiveHistoryError  a composition asked of a history that was not fixed in advance
     │   ├── SharperError       a stored answer exists and is less sharp than asked
     │   ├── RefinedError       the answer to be refined was refined meanwhile
+    │   ├── SupersededError    the stored answer to this question was superseded or withdrawn
     │   └── KeyReuseError      an idempotency key used before for something else
     ├── BudgetError        the policy's turn           exit 3, HTTP 402
     ├── VerificationError  the evidence's turn         exit 4, HTTP 409
@@ -47,6 +48,7 @@ __all__ = [
     "RequestError",
     "SharperError",
     "StorageError",
+    "SupersededError",
     "VerificationError",
 ]
 
@@ -109,6 +111,12 @@ class RefinedError(RequestError):
     """The answer was refined meanwhile, by request `facts["request"]`: refine the answer to that one."""
 
     code = "refined"
+
+
+class SupersededError(RequestError):
+    """The stored answer to this question was superseded or withdrawn, and is not served as if it stood."""
+
+    code = "superseded"
 
 
 class KeyReuseError(RequestError):

@@ -25,6 +25,7 @@ __all__ = [
     "Exactable",
     "Measure",
     "decimal_text",
+    "delta_units_ceil",
     "delta_units_floor",
     "exact",
     "exact_text",
@@ -121,6 +122,11 @@ def units_ceil(value: Fraction) -> int:
 def units_floor(value: Fraction) -> int:
     """The largest number of 10^-15 that is at most `value`: for caps, and for what a user asks to spend at most."""
     return math.floor(value / COST_UNIT)
+
+
+def delta_units_ceil(value: Fraction) -> int:
+    """The least number of 10^-18 that is at least `value`."""
+    return math.ceil(value / DELTA_UNIT)
 
 
 def delta_units_floor(value: Fraction) -> int:

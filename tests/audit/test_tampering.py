@@ -175,7 +175,7 @@ def test_the_offline_verifier_is_one_short_file_of_the_standard_library_alone(
 ) -> None:
     """Run as a stranger would, in an empty folder, without parco and without any package."""
     text = Path(offline.__file__).read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 400
+    assert len(text.splitlines()) <= 450
     assert "parco" not in re.findall(r"^\s*(?:from|import) (\w+)", text, flags=re.MULTILINE)
     (tmp_path / "offline.py").write_text(text, encoding="utf-8")
     (tmp_path / "x.export").write_bytes(b"\n".join(lines) + b"\n")

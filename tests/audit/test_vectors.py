@@ -11,6 +11,7 @@ from pathlib import Path
 
 from parco.audit import offline
 
+from . import correction_vectors
 from .vectors import vectors
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ledger-format.md").read_text(encoding="utf-8")
@@ -37,6 +38,18 @@ def test_the_offline_verifier_takes_them() -> None:
     (charged,), paid = json.loads(facts["charges"]), ledger.requests[int(facts["parent"])][7]
     assert [charged[1]] == [offline.price("gdp", None, facts) - old for old in paid]
     assert [len(base64.b64decode(step)) for step in inclusion["path"]] == [32, 32]
+
+
+def test_the_vectors_of_corrections_are_what_the_code_makes_and_pass() -> None:
+    section = PAGE.split("## Vectors of corrections\n\n")[1].split("\n\n## ")[0]
+    assert section.strip() == correction_vectors.vectors().strip()
+    lines = [line[4:].encode() for line in section.splitlines() if line.startswith('    {"a')]
+    assert len(lines) == 11
+    ledger = offline.Ledger([json.loads(lines[-1])])
+    for line in lines:
+        ledger.feed(line)
+    ledger.end()
+    assert str(list(ledger.accounts.values())).replace(" ", "") in section
 
 
 def named(tree: ast.AST) -> Iterator[str]:

@@ -31,8 +31,39 @@ OUTCOMES = {
 }
 
 
+# Whether a correction that is killed there is done; done again, it is refused if it was.
+CORRECTED = {"before-correction": False, "after-correction": True}
+
+
 def test_every_point_has_its_outcome() -> None:
-    assert {*OUTCOMES, *SCHEDULES} == set(POINTS)
+    assert {*OUTCOMES, *SCHEDULES, *CORRECTED} == set(POINTS)
+
+
+@pytest.mark.parametrize("point", CORRECTED)
+@pytest.mark.parametrize(
+    "correction",
+    [
+        ("amend", 2, "title", "by month"),
+        ("supersede", 2, "--withdraw"),
+        ("recost", "--mechanism", "two-sided-geometric", "--factor", "4"),
+        ("close",),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_correction_killed_there(tmp_path: Path, point: str, correction: tuple[object, ...]) -> None:
+    open_shop(tmp_path)
+    ledger = tmp_path / "shop.ledger"
+    parco("release", tmp_path / "contract.toml", "count", "--cost", "0.1")
+    act = (correction[0], ledger, *correction[1:], "--reason", "because", "--json")
+    before = list(SqliteStore.open(ledger).entries())
+    killed = parco(*act, before=KILL.format(point=point), code=None)
+    assert (killed.returncode, killed.stdout) == (-signal.SIGKILL, "")
+    left = SqliteStore.open(ledger)
+    left.verify()
+    assert len(list(left.entries())) - len(before) == CORRECTED[point]
+    parco(*act, code=2 if CORRECTED[point] else 0)
+    assert len(list(left.entries())) == len(before) + 1
+    left.verify()
 
 
 @pytest.mark.parametrize("point", OUTCOMES)

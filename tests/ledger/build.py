@@ -7,15 +7,19 @@ from dataclasses import replace
 from fractions import Fraction
 
 from parco.ledger.entries import (
+    Added,
+    Amend,
     Balance,
     Cap,
     Capped,
     Charge,
     Draw,
+    Flag,
     Leave,
     MechanismFacts,
     Open,
     Opened,
+    Recost,
     Recover,
     Refine,
     Reserve,
@@ -27,6 +31,8 @@ from parco.ledger.entries import (
     Start,
     Steps,
     Stray,
+    Supersede,
+    Total,
 )
 
 
@@ -132,6 +138,41 @@ def recover(seq: int = 2, *, cost: int = 40, delta: int = 0, lost: str = "lost",
         charges=(Charge(account, cost, delta),),
         reason=mark("why"),
     )
+
+
+def amend(seq: int = 2, *, entry: int = 1, text: str | None = "text") -> Amend:
+    named = None if text is None else mark(text)
+    return Amend(seq=seq, actor=mark("ana"), time=9, entry=entry, field="title", text=named, reason=mark("why"))
+
+
+def supersede(seq: int, request: int, by: int | None) -> Supersede:
+    return Supersede(seq=seq, actor=mark("ana"), time=9, request=request, by=by, reason=mark("why"))
+
+
+def recost(
+    seq: int,
+    *totals: tuple[int, int, int],
+    added: int,
+    delta: int = 0,
+    factor: Fraction | None = None,
+    corrects: int | None = None,
+) -> Recost:
+    """Totals are request, cost and delta, all on account 1."""
+    return Recost(
+        seq=seq,
+        actor=mark("ana"),
+        time=9,
+        mechanism="two-sided-geometric",
+        factor=factor,
+        corrects=corrects,
+        totals=tuple(Total(request, 1, cost, delta) for request, cost, delta in totals),
+        added=(Added(1, added, delta),),
+        reason=mark("why"),
+    )
+
+
+def flag(seq: int = 2, *, entry: int = 1) -> Flag:
+    return Flag(seq=seq, actor=mark("ana"), time=9, entry=entry, reason=mark("why"))
 
 
 def rotate(seq: int = 2, *, old: str = "old", new: str = "new") -> Rotate:

@@ -27,7 +27,25 @@ from parco.ledger.entries import (
     secret_commitment,
 )
 
-from .build import cap, draw, leave, mark, opening, recover, refine, reserve, revise, rotate, schedule, settle, start
+from .build import (
+    amend,
+    cap,
+    draw,
+    flag,
+    leave,
+    mark,
+    opening,
+    recost,
+    recover,
+    refine,
+    reserve,
+    revise,
+    rotate,
+    schedule,
+    settle,
+    start,
+    supersede,
+)
 
 EVERY: list[Entry] = [
     opening(),
@@ -46,6 +64,13 @@ EVERY: list[Entry] = [
     schedule(questions="qqr", more="s"),
     draw(),
     leave(),
+    amend(),
+    amend(text=None),
+    supersede(9, 2, 5),
+    supersede(9, 2, None),
+    recost(9, (2, 160, 1), (5, 160, 1), added=240),
+    recost(9, (2, 40, 1), added=-120, factor=Fraction(1), corrects=8),
+    flag(),
 ]
 
 
@@ -65,6 +90,22 @@ def test_the_bytes_of_format_1_never_change() -> None:
     assert mark(encode(refine()).decode()) == "34a0c020988fe0b646f26440190051b78d128518a78e54c1447f4ba1a202d812"
     assert mark(encode(settle()).decode()) == "0779967c179317e480dd31eb6a3719c64ced900cf4136bb677987b3d8ced6699"
     assert mark(encode(recover()).decode()) == "a47896e3fb0295d2e73194b8a0ccb8d4235e12461414ad9022dbd8178a6ce399"
+    assert encode(amend()) == (
+        f'{{"actor":"{ana}","entry":1,"field":"title","format":1,"reason":"{mark("why")}","seq":2,"tag":"amend",'
+        f'"text":"{mark("text")}","time":9}}'.encode()
+    )
+    assert encode(supersede(9, 2, None)) == (
+        f'{{"actor":"{ana}","by":null,"format":1,"reason":"{mark("why")}","request":2,"seq":9,"tag":"supersede",'
+        f'"time":9}}'.encode()
+    )
+    assert encode(recost(9, (2, 40, 1), added=-120, factor=Fraction(1), corrects=8)) == (
+        f'{{"actor":"{ana}","added":[[1,-120,0]],"corrects":8,"factor":[1,1],"format":1,'
+        f'"mechanism":"two-sided-geometric","reason":"{mark("why")}","seq":9,"tag":"recost","time":9,'
+        f'"totals":[[2,1,40,1]]}}'.encode()
+    )
+    assert encode(flag()) == (
+        f'{{"actor":"{ana}","entry":1,"format":1,"reason":"{mark("why")}","seq":2,"tag":"flag","time":9}}'.encode()
+    )
     assert mark(encode(rotate()).decode()) == "f6dd025f1bf444548932568f433f722f1b13d605c20bcfb87c6f0fcb3195d9ee"
     assert mark(encode(schedule()).decode()) == "96c809c1f8cb2a87ddb8510ba60eed0b5ebc190dcd6ed012b7bb9b6b105a4361"
     assert mark(encode(draw()).decode()) == "0f1812c844fe7a94654dca07afd937d54976a08ff9194e17c14fa88654d009dc"
@@ -93,8 +134,7 @@ def test_resolving_entries_carry_no_time() -> None:
     """How long a data access took may depend on the data."""
     for entry in EVERY:
         timed = "time" in canonical.decode(encode(entry))
-        untimed = ("Start", "Settle", "Void", "Forfeit")
-        assert timed == (type(entry).__name__ not in untimed)
+        assert timed == (type(entry).__name__ not in ("Start", "Settle", "Void", "Forfeit"))
 
 
 @pytest.mark.parametrize(
@@ -130,6 +170,18 @@ def test_a_rotation_is_signed_whole_but_for_its_signatures(change: dict[str, Any
         replace(revise(), reason="why"),
         replace(cap(), reason="why"),
         replace(cap(), accounts=()),
+        replace(amend(), field="contract"),
+        replace(amend(), text="text"),
+        replace(flag(), entry=0),
+        replace(supersede(9, 2, 5), by=0),
+        replace(recost(9, (2, 1, 0), added=1), totals=()),
+        replace(recost(9, (2, 1, 0), added=1), added=()),
+        replace(recost(9, (2, 1, 0), added=1), mechanism="laplace"),
+        recost(9, (5, 1, 0), (2, 1, 0), added=1),
+        recost(9, (2, 1, 0), (2, 1, 0), added=1),
+        recost(9, (2, -1, 0), added=1),
+        recost(9, (2, 1, 0), added=-(2**63)),
+        recost(9, (2, 1, 0), added=1, factor=Fraction(0)),
         replace(cap(), accounts=(Capped(2, 1), Capped(1, 1))),
         cap(to=-1),
         cap(to=2**63),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts, Steps
 from parco.measure import Measure
 from parco.stores.address import create_or_open_ledger
-from parco.stores.records import Opening, Request, Scheduling, Settled, Started
+from parco.stores.records import Act, Opening, Request, Scheduling, Settled, Started
 from parco.stores.sqlite import SqliteStore
 from parco.stores.store import Store
 
@@ -30,6 +30,9 @@ _ADDRESSES: dict[Hashable, Address] = {}
 
 ONE = 10**15
 TENTH = ONE // 10
+
+# Whoever corrects something here.
+ACT = Act(actor="steward", reason="because")
 
 
 def opening(**changes: Any) -> Opening:

@@ -20,6 +20,7 @@ from parco.errors import (
     RefinedError,
     RequestError,
     SharperError,
+    SupersededError,
 )
 
 __all__ = ["Account", "Ask", "Model", "Outcome", "Planned", "Told"]
@@ -34,7 +35,7 @@ Outcome = tuple[str, int]
 
 @dataclass
 class Account:
-    """Amounts of one account, in tenths; there is no excess here, since nothing in these lives overdraws."""
+    """Amounts of one account, in tenths; what was recosted may be spent beyond the cap."""
 
     cap: int
     spent: int = 0
@@ -73,6 +74,11 @@ class _Request:
     ask: Ask
     state: str
     is_held: bool = True
+    totals: dict[int, int] = field(default_factory=dict)
+    """What a recost stated, by account."""
+    recost: int | None = None
+    instead: int | None = None
+    """What stands in its place: a place in the list, -1 for nothing, None where it stands."""
 
 
 @dataclass
@@ -85,6 +91,7 @@ class Model:
     requests: list[_Request] = field(default_factory=list)
     schedules: dict[str, _Schedule] = field(default_factory=dict)
     entries: int = 1
+    recosts: int = 0
 
     def begin(self, asks: list[Ask], *, serves: bool = True, queued: bool = False) -> list[Outcome] | Outcome | Told:
         """Several requests at once: all charged, or none. `serves`: whether a stored answer is sharp enough; `queued`
@@ -141,7 +148,7 @@ class Model:
         """The contract has the text with this number; one that was replaced never comes back."""
         if version == self.version:
             return None
-        if version in self.replaced:
+        if version in self.replaced or len({account.cap for account in self.accounts.values()}) > 1:
             return ContractError
         self.replaced.add(self.version)
         self.version = version
@@ -201,6 +208,64 @@ class Model:
                 sums[number] = sums.get(number, 0) + cost
         return sums
 
+    def recost(self, factor: int, corrects: int | None) -> Told | None:
+        """All that was started costs so many times what it was charged; what waits is given back."""
+        changes = []
+        for request in self.requests:
+            if request.state not in ("started", "settled", "forfeited"):
+                continue
+            for number, cost in request.ask.charges:
+                before, after = request.totals.get(number, cost), factor * cost
+                if after < before and request.recost != corrects:
+                    return RequestError
+                if after != before:
+                    changes.append((request, number, before, after))
+        if not changes:
+            return RequestError
+        self._give_back()
+        for request, number, before, after in changes:
+            request.totals[number], request.recost = after, self.recosts
+            self.accounts[number].spent += after - before
+        self.recosts += 1
+        self.entries += 1
+        return None
+
+    def supersede(self, number: int, by: int | None) -> Told | None:
+        """Another answer stands instead, none (None), or itself again."""
+        request = self.requests[number]
+        if request.state != "settled" or (by is not None and self.requests[by].state != "settled"):
+            return RequestError
+        instead = -1 if by is None else None if by == number else by
+        place = instead
+        while place not in (None, -1, number):
+            place = self.requests[place].instead
+        if instead == request.instead or place == number:
+            return RequestError
+        request.instead = instead
+        self.entries += 1
+        return None
+
+    def remark(self) -> None:
+        """A flag or a title: an entry, and nothing else."""
+        self.entries += 1
+
+    def close(self) -> Told | None:
+        """No account has room any more; what waits is given back."""
+        waiting = [one for one in self.requests if one.state == "reserved"]
+        queued = {number: sum(dict(one.ask.charges).get(number, 0) for one in waiting) for number in self.accounts}
+        if all(one.spent + one.reserved - queued[number] >= one.cap for number, one in self.accounts.items()):
+            return RequestError
+        self._give_back()
+        for account in self.accounts.values():
+            account.cap = min(account.cap, account.spent + account.reserved)
+        self.entries += 1
+        return None
+
+    def _give_back(self) -> None:
+        for number, request in enumerate(self.requests):
+            if request.state == "reserved":
+                self.void(number)
+
     def amounts(self) -> list[tuple[int, int, int]]:
         """Cap, spent and reserved of each account."""
         return [(one.cap, one.spent, one.reserved) for _, one in sorted(self.accounts.items())]
@@ -213,7 +278,8 @@ class Model:
         for number, old in enumerate(self.requests):
             if ask.key is not None and old.ask.key == ask.key:
                 return self._same_key(number, old, ask)
-        answered = [place for place, old in enumerate(self.requests) if self._answers(old, ask)]
+        known = [place for place, old in enumerate(self.requests) if self._answers(old, ask)]
+        answered = [place for place in known if self.requests[place].instead is None]
         if not ask.fresh and answered and serves:
             # The one refined most, then the one that cost most, the oldest of equals.
             cost = {place: sum(cost for _, cost in self.requests[place].ask.charges) for place in answered}
@@ -225,6 +291,8 @@ class Model:
                     return "pending", number
             if answered and ask.parent is None:
                 return SharperError
+            if known:
+                return SupersededError
         return self._admit(ask, queued=queued)
 
     def _admit(self, ask: Ask, *, queued: bool) -> Outcome | Told:

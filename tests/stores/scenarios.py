@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from parco.ledger.heads import Head
 from parco.stores import keys
-from parco.stores.records import Recovery, Request, Reserved, Started
+from parco.stores.records import Recosting, Recovery, Request, Reserved, Started
 from parco.stores.store import Store
 
-from .build import ONE, TENTH, anything, ask, nothing, opening, scheduling, sharper, started
+from .build import ACT, ONE, TENTH, anything, ask, nothing, opening, scheduling, sharper, started
 from .forks import forked
 
 __all__ = ["ACTS", "Act", "begun", "lost", "reserved", "settled"]
@@ -126,9 +127,38 @@ def _leave_schedule(store: Store) -> Act:
     return lambda: store.leave_schedule("weekly", actor="steward", reason="why")
 
 
-def _erase(store: Store) -> Act:
-    store.settle(started(store, question="Ada Lovelace"), answer=b"[1]")
-    return lambda: store.erase("question", "Ada Lovelace")
+def _answered(store: Store, *questions: str) -> list[int]:
+    return [store.settle(started(store, question=question), answer=b"[1]").request for question in questions]
+
+
+def _amend(store: Store) -> Act:
+    (number,) = _answered(store, "Ada Lovelace")
+    return lambda: store.amend(ACT, entry=number, field="question", text=None)
+
+
+def _supersede(store: Store) -> Act:
+    first, second = _answered(store, "a", "b")
+    return lambda: store.supersede(ACT, request=first, by=second)
+
+
+def _recost(store: Store) -> Act:
+    """Of what was answered, what is under way, and what waits; the account is overdrawn by it."""
+    _answered(store, "a")
+    started(store, question="b")
+    reserved(store, question="c")
+    wanted = Recosting(mechanism="two-sided-geometric", factor=Fraction(13, 2))
+    return lambda: store.recost(ACT, wanted)
+
+
+def _flag(store: Store) -> Act:
+    (number,) = _answered(store, "a")
+    return lambda: store.flag(ACT, entry=number)
+
+
+def _close_account(store: Store) -> Act:
+    _answered(store, "a")
+    reserved(store, question="b")
+    return lambda: store.close_account(ACT)
 
 
 ACTS: dict[str, Callable[[Store], Act]] = {
@@ -145,7 +175,11 @@ ACTS: dict[str, Callable[[Store], Act]] = {
     "witness": _witness,
     "recover": _recover,
     "rotate": _rotate,
-    "erase": _erase,
     "sign_schedule": _sign_schedule,
     "leave_schedule": _leave_schedule,
+    "amend": _amend,
+    "supersede": _supersede,
+    "recost": _recost,
+    "flag": _flag,
+    "close_account": _close_account,
 }

@@ -11,6 +11,7 @@ import pytest
 from parco.errors import BusyError, LedgerFormatError, NotSignedError, StorageError
 from parco.stores import connection
 from parco.stores.sqlite import SqliteStore
+from parco.stores.upgrade import VERSION
 
 from .build import amounts, anything, ask, run_sql, signed_file
 from .children import run
@@ -63,10 +64,11 @@ def test_another_kind_of_file_is_refused_and_left_alone(tmp_path: Path, make: ob
 def test_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
     signed_file(path)
-    run_sql(path, "PRAGMA user_version = 7")
-    with pytest.raises(LedgerFormatError, match=r"version 7 .*reads up to version 4: upgrade") as caught:
+    run_sql(path, f"PRAGMA user_version = {VERSION + 1}")
+    newer = rf"version {VERSION + 1} .*reads up to version {VERSION}: upgrade"
+    with pytest.raises(LedgerFormatError, match=newer) as caught:
         SqliteStore.open(path)
-    assert caught.value.facts == {"found": 7, "supported": 4}
+    assert caught.value.facts == {"found": VERSION + 1, "supported": VERSION}
     run_sql(path, "PRAGMA user_version = 0")
     with pytest.raises(LedgerFormatError, match="damaged"):
         SqliteStore.open(path)
@@ -92,7 +94,7 @@ def test_settings_are_as_they_should_be(tmp_path: Path) -> None:
     tables = run_sql(
         path, "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite%'"
     )
-    assert len(tables) == 14
+    assert len(tables) == 16
     assert all(strict for _, strict in tables)
 
 

@@ -20,6 +20,7 @@ from parco.stores.sqlite import SqliteStore
 from parco.stores.store import Store
 
 from .build import (
+    ACT,
     TENTH,
     Address,
     address_of,
@@ -146,7 +147,7 @@ def test_nothing_is_added_to_a_ledger_that_is_not_as_it_was_left(store: Store, w
         lambda: store.begin(ask(store, question="three"), serves=anything),
         lambda: store.sign(opening(name="other", contract="other")),
         lambda: store.rotate(actor="ana", reason="why"),
-        lambda: store.erase("question", "two"),
+        lambda: store.flag(ACT, entry=2),
     ):
         with pytest.raises(VerificationError, match=r"as it was left|signing key"):
             act()

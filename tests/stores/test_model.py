@@ -19,10 +19,10 @@ from parco.errors import ParcoError
 from parco.ledger.accounts import replay
 from parco.ledger.entries import Charge, Steps
 from parco.stores.lease import Lease
-from parco.stores.records import Pending, Reserved, Started, Stored
+from parco.stores.records import Pending, Recosting, Reserved, Started, Stored
 from parco.stores.store import Store
 
-from .build import TENTH, Address, anything, ask, nothing, opening, scheduling, signed_store
+from .build import ACT, TENTH, Address, anything, ask, nothing, opening, scheduling, signed_store
 from .model import Account, Ask, Model, Outcome, Planned, Told
 
 LABELS = ("fit", "test", "validation")
@@ -71,6 +71,7 @@ class Life(RuleBasedStateMachine):
         self.store._watch = self.watch  # type: ignore[assignment]
         self.model = Model({number: Account(cap=10) for number in (1, 2, 3)})
         self.numbers: list[int] = []
+        self.recosts: list[int | None] = []
         self.contracts = {0: self.store.signed("purchases", "sales").contract}
 
     @rule(asks=st.lists(ASKS, min_size=1, max_size=2), serves=st.booleans())
@@ -154,6 +155,36 @@ class Life(RuleBasedStateMachine):
         drawn = {one.name: [step.request for step in one.steps] for one in self.store.schedules()}
         numbers: dict[int | None, int | None] = {None: None, **dict(enumerate(self.numbers))}
         assert drawn == {name: [numbers[place] for place in told] for name, told in self.model.drawn().items()}
+
+    @rule(factor=st.integers(1, 3), is_correction=st.booleans())
+    def recost(self, factor: int, *, is_correction: bool) -> None:
+        corrects = len(self.recosts) - 1 if is_correction and self.recosts else None
+        expected = self.model.recost(factor, corrects)
+        entry = None if corrects is None else self.recosts[corrects]
+        wanted = Recosting(mechanism="two-sided-geometric", factor=Fraction(factor), corrects=entry)
+        self._same_error(expected, lambda: self.recosts.append(self.store.recost(ACT, wanted).position))
+
+    @precondition(lambda self: self.numbers)
+    @rule(place=PLACES, by=st.none() | PLACES)
+    def supersede(self, place: int, by: int | None) -> None:
+        place, by = place % len(self.numbers), None if by is None else by % len(self.numbers)
+        expected = self.model.supersede(place, by)
+        other = None if by is None else self.numbers[by]
+        self._same_error(expected, lambda: self.store.supersede(ACT, request=self.numbers[place], by=other))
+
+    @precondition(lambda self: self.numbers)
+    @rule(place=PLACES, is_flag=st.booleans())
+    def remark(self, place: int, *, is_flag: bool) -> None:
+        number = self.numbers[place % len(self.numbers)]
+        self.model.remark()
+        if is_flag:
+            self.store.flag(ACT, entry=number)
+        else:
+            self.store.amend(ACT, entry=number, field="title", text=f"title {self.model.entries}")
+
+    @rule()
+    def close(self) -> None:
+        self._same_error(self.model.close(), lambda: self.store.close_account(ACT))
 
     @invariant()
     def holds_the_same(self) -> None:

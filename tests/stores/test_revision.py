@@ -24,6 +24,7 @@ from parco.stores.records import Started
 from parco.stores.store import Store
 
 from .build import (
+    ACT,
     ONE,
     TENTH,
     Address,
@@ -162,9 +163,9 @@ def test_another_contract_of_the_data_set_goes_on_and_next_states_the_new_cap(st
 
 def test_a_reason_can_be_erased_and_the_entry_stands(store: Store, address: Address) -> None:
     store.revise(opening(**NEW), reason="Ms Rossi asked")
-    assert store.erase("reason", "Ms Rossi asked")
+    store.amend(ACT, entry=2, field="reason", text=None)
     assert b"Rossi" not in stored_bytes(address)
-    assert store.history()[-1].reason is None
+    assert store.history()[1].reason is None
     store.verify()
 
 

@@ -8,7 +8,7 @@ from parco.errors import InternalError, RequestError, VerificationError
 from parco.stores import texts
 from parco.stores.records import Started, Stored
 
-from .build import Address, anything, ask, harm, signed_store, started, stored_bytes
+from .build import ACT, Address, anything, ask, harm, signed_store, started, stored_bytes
 
 
 def test_equal_text_has_one_digest_and_kinds_are_apart(address: Address) -> None:
@@ -30,29 +30,32 @@ def test_an_erased_question_is_gone_from_the_file_and_all_digests_hold(address: 
     store.settle(started(store, question=name), answer=b"[1]")
     assert b"Ada Lovelace" in stored_bytes(address)
     before = list(store.entries())
-    assert store.erase("question", name)
-    assert not store.erase("question", name)
+    assert store.amend(ACT, entry=2, field="question", text=None) == 5
+    with pytest.raises(RequestError, match="no question of entry 2 to erase"):
+        store.amend(ACT, entry=2, field="question", text=None)
     assert b"Ada Lovelace" not in stored_bytes(address)
-    assert list(store.entries()) == before
+    assert list(store.entries())[:4] == before
     store.verify()
     assert store.answers(name) == []
-    assert store.history()[-1].question is None
+    assert store.history()[1].question is None
     assert isinstance(store.begin(ask(store, question=name), serves=anything), Started)
 
 
 def test_what_holds_the_budget_together_cannot_be_erased(address: Address) -> None:
     store = signed_store(address)
-    for kind, text in (("dataset", "purchases"), ("contract", "the contract"), ("name", "sales")):
-        with pytest.raises(RequestError):
-            store.erase(kind, text)
+    before = stored_bytes(address)
+    for field in ("dataset", "contract", "name", "terms", "label"):
+        with pytest.raises(RequestError, match="none of this kind"):
+            store.amend(ACT, entry=1, field=field, text=None)
+    assert stored_bytes(address) == before
 
 
 def test_an_erased_actor_and_key(address: Address) -> None:
     store = signed_store(address)
     store.settle(started(store, key="k1"), answer=b"[1]")
-    assert store.erase("actor", "ana")
-    assert store.erase("key", "k1")
-    assert store.history()[-1].actor is None
+    store.amend(ACT, entry=2, field="actor", text=None)
+    store.amend(ACT, entry=2, field="key", text=None)
+    assert store.history()[1].actor is None
     assert isinstance(store.begin(ask(store), serves=anything), Stored)
 
 

@@ -84,7 +84,8 @@ KINDS = {
     "RATIO": r"\[[1-9][0-9]{0,307},[1-9][0-9]{0,307}\]", "MEASURE": "pure|zcdp|gdp|renyi", "QUESTION": f'"{_HASH}"',
     "TEXT": r'(?:[ !#-\[\]-~]++|\\["\\bfnrt]|\\u[0-9a-f]{4})*+', "NOISE": "gaussian|two-sided-geometric",
     "CHARGE": rf"\[{_M},{_N},{_N}\]", "BALANCE": rf"\[{_M}(?:,{_N}){{8}}\]", "CAPPED": rf"\[{_M},{_N}\]",
-    "OPENED": rf'\[{_M},"{_HASH}",{_N},{_N}\]', "STRAY": rf'\[{_M},"{_HASH}"\]',
+    "OPENED": rf'\[{_M},"{_HASH}",{_N},{_N}\]', "STRAY": rf'\[{_M},"{_HASH}"\]', "TOTAL": rf"\[{_M},{_M},{_N},{_N}\]",
+    "ADDED": rf"\[{_M},(?:-{_M}|{_N}),(?:-{_M}|{_N})\]", "FIELD": "actor|key|note|question|reason|title",
 }  # fmt: skip
 FACTS = ("kind", "scale", "lattice", "l1", "l2_squared")  # what a cost depends on
 FIXED = ("cells", "charges", *FACTS)  # what a step of a schedule fixes
@@ -105,6 +106,11 @@ FORMS = (
     '{"accounts":[BALANCE,...],"actor","answer","charges":[CHARGE,...],"format":1,"request":INT,"seq":INT,"tag":"settle"}',
     '{"actor","charges":[CHARGE,...],"format":1,"reason","seq":INT,"strays":[STRAY,...],"tag":"recover","time":NUM}',
     '{"actor","by_new":"SIG","by_old":"SIG","format":1,"new","old","reason","seq":INT,"tag":"rotate","time":NUM}',
+    '{"actor","entry":INT,"field":"FIELD","format":1,"reason","seq":INT,"tag":"amend","text":"HASH"?,"time":NUM}',
+    '{"actor","by":INT?,"format":1,"reason","request":INT,"seq":INT,"tag":"supersede","time":NUM}',
+    '{"actor","added":[ADDED,...],"corrects":INT?,"factor":RATIO?,"format":1,"mechanism":"NOISE","reason","seq":INT,'
+    '"tag":"recost","time":NUM,"totals":[TOTAL,...]}',
+    '{"actor","entry":INT,"format":1,"reason","seq":INT,"tag":"flag","time":NUM}',
     '{"accounts","format":1,"key","previous":"HASH"?,"root","signature":"SIG","size":INT,"tag":"head"}',
     '{"answer":"TEXT","format":1,"request":INT,"salt":"SALT","tag":"answer"}',
 )  # fmt: skip
@@ -150,6 +156,7 @@ def price(measure: str, order: str | None, kind: str, *ratios: str) -> int | Non
 
 
 ALIKE = ("question", "private", "cells", "kind", "l1", "l2_squared")  # what a refinement has of what it refines
+LOST, UNPRICED = "the answer before is lost; its charge stands", "it is not charged what its noise and sensitivity cost"
 CAP, SPENT, RESERVED, EXCESS = 1, 2, 3, 4  # places in an account as `settle` lists it; of its delta, four places on
 # From which state a request comes to which, and how often its charges are then added to what is reserved and spent.
 ENDS = {"start": ("reserved", "started", 0, 0), "void": ("reserved", "void", -1, 0),
@@ -168,6 +175,8 @@ class Ledger:
         self.accounts, self.caps = dict[int, list[int]](), dict[tuple[int, int], int]()
         self.terms = dict[int, list[str | None]]()  # of an account: data set, measure, order, secret, terms, label
         self.requests, self.refinements = dict[int, tuple[Any, ...]](), dict[int, int]()  # see _reserve and _refine
+        # Of a request on an account: what a recost stated, cost, delta and its entry; what no charge or recost covers.
+        self.totals, self.owed = dict[tuple[int, int], tuple[int, int, int]](), dict[tuple[int, int], Any]()
         self.contracts, self.seen = dict[str, list[int]](), set[str]()  # those in force; all, and all keys
         self.waiting, self.schedules = dict[int, str](), dict[int, Any]()  # answers to come; data set, name, ended by
         self.steps, self.drawn = dict[tuple[int, int], Any](), dict[int, tuple[int, int]]()  # facts, drawn by; draws
@@ -179,7 +188,7 @@ class Ledger:
     def feed(self, line: bytes) -> None:  # the next one, without its end
         found = read(line, self.size + 1)
         tag, size, nodes = found["tag"], self.size + 1, self.nodes
-        self.need(tag == "answer" or not self.waiting, "answers", "the answer before is lost; its charge stands")
+        self.need(tag == "answer" or not self.waiting, "answers", LOST)
         getattr(self, f"_{tag}", self._start)(found)
         if tag in ("head", "answer"):
             return
@@ -211,21 +220,29 @@ class Ledger:
             self.accounts[number][RESERVED + place] += reserved * amount
             self.accounts[number][SPENT + place] += spent * amount
 
-    def charge(
+    def set_aside(
         self, contract: str, facts: re.Match[str], often: int, paid: Sequence[int] = ()
     ) -> tuple[list[list[Any]], list[int]]:
-        """Sets aside so often what the noise of `facts` costs beyond `paid`; the charges, and the whole costs."""
+        """Reserves so often what the noise of `facts` costs beyond `paid`; the charges, and the whole costs."""
         charges, own = self.rows(facts["charges"]), self.contracts.get(contract, [])
         known = any(row[0] in own for row in charges) and all(row[0] in self.accounts for row in charges)
         self.need(known, "lineage", "it charges no account of a contract in force, or one that was never opened")
         costs = [price(str(self.terms[row[0]][1]), self.terms[row[0]][2], *facts.group(*FACTS)) or 0 for row in charges]
-        due = [[row[0], new - old, 0] for row, new, old in zip(charges, costs, paid or [0] * len(costs), strict=True)]
-        self.need(all(costs) and charges == due, "priced", "it is not charged what its noise and sensitivity cost")
-        for number, cost, _ in charges:
+        due = [new - old for new, old in zip(costs, paid or [0] * len(costs), strict=True)]
+        for (number, cost, delta), exact in zip(charges, due, strict=True):
+            self.need(exact > 0 and cost <= exact and delta == 0, "priced", UNPRICED)
+            self.owed |= {(self.size + 1, number): exact} if cost != exact else {}  # until a recost makes up for it
             _, cap, spent, reserved, *_ = self.accounts[number]
             self.need(often * cost <= cap - spent - reserved, "capped", "an account has no room for its charge")
         self.move(charges, often, 0)
         return charges, costs
+
+    def charge(self, rows: Iterable[Sequence[int]]) -> None:
+        """Spends whether there is room or not: the excess covers it, and falls with what is taken back."""
+        self.move(rows, 0, 1)
+        for account, place, amount in ((self.accounts[n], 4 * i, row[i]) for n, *row in rows for i in (0, 1)):
+            over = account[SPENT + place] + account[RESERVED + place] - account[CAP + place]
+            account[EXCESS + place] = max(0 if amount < 0 else account[EXCESS + place], over)
 
     def sign(self, found: re.Match[str], numbers: list[int], rows: list[list[Any]]) -> None:
         """A contract is in force on these accounts, if it lists them as they stand."""
@@ -261,7 +278,7 @@ class Ledger:
     def _reserve(self, found: re.Match[str], paid: Sequence[int] = ()) -> None:
         self.need(found["key"] not in self.seen, "keyed once", "its key belongs to an earlier request")
         self.seen.add(found["key"])
-        charges, costs = self.charge(found["contract"], found, found["tag"] != "draw", paid)  # a draw's is set aside
+        charges, costs = self.set_aside(found["contract"], found, found["tag"] != "draw", paid)  # a draw's is set aside
         facts = (found["actor"], tuple(map(tuple, charges)), *found.group("private", "lattice", "charges"), costs)
         self.requests[self.size + 1] = ("reserved", None, *facts, *found.group("scale", *ALIKE))
 
@@ -282,7 +299,7 @@ class Ledger:
         self.seen.add(found["name"])
         kinds = [(steps, json.loads(steps["questions"])) for steps in STEP.finditer(found["steps"])]
         for steps, questions in kinds:
-            self.charge(found["contract"], steps, len(questions))
+            self.set_aside(found["contract"], steps, len(questions))
         asked = [(question, *steps.group(*FIXED)) for steps, questions in kinds for question in questions]
         self.steps |= {(self.size + 1, number): (facts, None) for number, facts in enumerate(asked, start=1)}
         self.schedules[self.size + 1] = (self.terms[self.contracts[found["contract"]][0]][0], found["name"], None)
@@ -314,7 +331,7 @@ class Ledger:
     def _settle(self, found: re.Match[str]) -> None:
         self._start(found)
         _, _, _, rows, _, _, paid, *_ = self.requests[int(found["request"])]
-        self.need(paid == found["charges"], "priced", "it is not charged what its noise and sensitivity cost")
+        self.need(paid == found["charges"], "priced", UNPRICED)
         shown = ENCODE([self.accounts[row[0]] for row in rows])
         self.need(found["accounts"] == shown, "balanced", "its accounts are not what the entries add up to")
         self.waiting[int(found["request"])] = found["answer"]
@@ -324,9 +341,7 @@ class Ledger:
         fresh = not self.strays.keys() & set(roots) and all(row[0] in self.accounts for row in charges)
         self.need(fresh, "amendments", "it answers for a head that was answered for, or charges an unknown account")
         self.strays |= dict.fromkeys(roots, self.size + 1)
-        self.move(charges, 0, 1)
-        for own, d in ((self.accounts[row[0]], d) for row in charges for d in (0, 4)):
-            own[EXCESS + d] = max(own[EXCESS + d], own[SPENT + d] + own[RESERVED + d] - own[CAP + d])
+        self.charge(charges)
 
     def _rotate(self, found: re.Match[str]) -> None:
         fields, self.keys = json.loads(found.string), self.keys or [(1, found["old"])]
@@ -335,6 +350,36 @@ class Ledger:
         both = all(self.verify(key, one, b"parco/rotate/1\x00" + ENCODE(fields).encode()) for key, one in signatures)
         self.need(both and fresh, "amendments", "it is not signed by a new key and the one before")
         self.keys.append((self.size + 1, found["new"]))
+
+    def _amend(self, found: re.Match[str]) -> None:
+        self.need(int(found["entry"]) <= self.size, "amendments", "it is about an entry that is yet to come")
+
+    _flag = _amend
+
+    def _supersede(self, found: re.Match[str]) -> None:
+        numbers = (int(found["request"]), int(found["by"] or found["request"]))
+        answered = all(self.requests.get(number, ("",))[0] == "settled" for number in numbers)
+        self.need(answered, "amendments", "it puts an answer in the place of another, and one of them is none")
+
+    def _recost(self, found: re.Match[str]) -> None:
+        added, (p, q) = dict[int, list[int]](), json.loads(found["factor"] or "[0,1]")
+        since = int(found["corrects"] or self.size) > max(self.strays.values(), default=0)
+        for number, account, *total in self.rows(found["totals"], key=2):
+            state, _, _, rows, *_, kind, _, _ = self.requests.get(number, ("", None, "", (), "", "", ""))
+            own = rows if kind == found["mechanism"] and state in ("started", "settled", "forfeited") else ()
+            first = {row[0]: row[1:] for row in own}.get(account, (total[0] + 1, 0))  # what was not charged fails
+            *before, stated = self.totals.get((number, account), (*first, 0))
+            low, falls = (any(map(int.__lt__, total, one)) for one in (first, before))
+            exact = math.gcd(p, q) == 1 and (not p or total[0] == -(-p * first[0] // q)) and total != before
+            corrects = not falls or (since and str(stated) == found["corrects"])
+            self.need(exact and corrects and not low, "priced", "a total is not its factor's, or below another")
+            self.totals[number, account] = (*total, self.size + 1)
+            added[account] = [a + b - c for a, b, c in zip(added.get(account, (0, 0)), total, before, strict=True)]
+            if total[0] >= self.owed.get((number, account), 0):
+                self.owed.pop((number, account), None)
+        rows = [[number, *added[number]] for number in sorted(added)]
+        self.need(found["added"] == ENCODE(rows), "priced", "what it adds is not the difference of its totals")
+        self.charge(rows)
 
     def _head(self, found: re.Match[str]) -> None:
         previous, self.keys = sha256(self.head.encode()).hex() if self.head else None, self.keys or [(1, found["key"])]
@@ -353,10 +398,10 @@ class Ledger:
         accounts = sha256(ENCODE(list(self.accounts.values())).encode()).hex()
         signed = head["size"] == self.size and self.signed(head)
         self.need(signed, "signed", "it has no head, or one with a false signature", self.size)
-        self.need(
-            head["accounts"] == accounts, "balanced", "the accounts are not those that its head signed", self.size
-        )
-        self.need(not self.waiting, "answers", "the answer before is lost; its charge stands")
+        same = head["accounts"] == accounts
+        self.need(same, "balanced", "the accounts are not those that its head signed", self.size)
+        self.need(not self.waiting, "answers", LOST)
+        self.need(not self.owed, "priced", UNPRICED, min(self.owed, default=(0, 0))[0])
         for head in (head for head in self.outside if head["root"] not in self.strays):
             key = max(one for one in self.keys if one[0] <= head["size"])[1]
             same = self.roots[head["size"]] == head["root"] and head["key"] == key and self.signed(head)

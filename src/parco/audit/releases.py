@@ -9,10 +9,11 @@ from typing import Any
 from parco.audit.offline import CheckError, Ledger, salted, walk
 from parco.errors import RequestError, VerificationError
 from parco.ledger.proofs import Inclusion, inclusion_of
+from parco.measure import COST_UNIT, decimal_text
 from parco.session.receipt import receipt_of
 from parco.stores.store import Store
 
-__all__ = ["check_release", "proofs_of", "releases_of"]
+__all__ = ["check_release", "corrections_of", "proofs_of", "releases_of"]
 
 
 def releases_of(tree: object) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]] | None]]:
@@ -74,5 +75,36 @@ def _differing(
         # An erased question has taken the version with it.
         version=receipt["version"] if question is None else json.loads(question)["version"],
         labels={row.account: row.label for row in store.accounts()},
+        # A receipt is compared with what it could know when it was made: one made before a correction still holds.
+        until=receipt["since"]["until"] if "since" in receipt else stored.position,
     ).record()
-    return sorted(name for name in mine.keys() | receipt.keys() if mine.get(name) != receipt.get(name))
+    names = (name for name in mine.keys() | receipt.keys() if name != "since")
+    differing = sorted(name for name in names if mine.get(name) != receipt.get(name))
+    return differing if _agree(mine.get("since"), receipt.get("since")) else [*differing, "since"]
+
+
+def _agree(mine: object, theirs: object) -> bool:
+    """Whether two records of corrections are the same; a text that was erased here agrees with any."""
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        names = mine.keys() | theirs.keys()
+        return all(
+            _agree(mine.get(name), theirs.get(name)) or (name in _TEXTS and mine.get(name) is None) for name in names
+        )
+    if isinstance(mine, list) and isinstance(theirs, list):
+        return len(mine) == len(theirs) and all(map(_agree, mine, theirs))
+    return mine == theirs
+
+
+_TEXTS = ("actor", "reason", "text")
+
+
+def corrections_of(store: Store, receipt: Mapping[str, Any]) -> list[str]:
+    """What corrected a release since somebody was given its receipt, in words; nothing where it stands as it was."""
+    number = receipt["release"]
+    told = [f"release {number}: {one.in_words()}" for one in store.corrections(number)]
+    position = store.stored(number).position
+    for charge in store.stored(number).charges:
+        added, _ = store.added_since(charge.account, after=position)
+        if added:
+            told.append(f"release {number}: recosts since added {decimal_text(added * COST_UNIT)} to its account")
+    return told

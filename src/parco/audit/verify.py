@@ -38,6 +38,14 @@ class _Ledger(offline.Ledger):
         super().__init__(outside)
         self.named = dict[int, tuple[str, str]]()  # key and question of a request
         self.names = dict[str, tuple[int, str]]()  # entry and name of a contract
+        self.corrections = dict[tuple[int, int], tuple[str, int | None]]()  # tag, and what stands instead
+        self.recosts = dict[tuple[int, int], tuple[int, int]]()  # what each added to an account
+        self.instead = dict[int, int]()  # what stands in the place of an answer: itself, another, 0 for nothing
+
+    @property
+    def underpriced(self) -> tuple[int, ...]:
+        """The releases that cost more than they were charged, recosts counted."""
+        return tuple(sorted({number for number, _ in self.owed}))
 
     def _open(self, found: re.Match[str]) -> None:
         super()._open(found)
@@ -50,6 +58,33 @@ class _Ledger(offline.Ledger):
     def _reserve(self, found: re.Match[str], paid: Sequence[int] = ()) -> None:
         super()._reserve(found, paid)
         self.named[self.size + 1] = (found["key"], found["question"])
+
+    def _amend(self, found: re.Match[str]) -> None:
+        super()._amend(found)
+        self.corrections[int(found["entry"]), self.size + 1] = (found["tag"], None)
+
+    _flag = _amend
+
+    def _supersede(self, found: re.Match[str]) -> None:
+        super()._supersede(found)
+        number, by = int(found["request"]), int(found["by"] or 0)
+        seen, after = {number}, by
+        while by != number and after not in (0, *seen) and self.instead.get(after, after) != after:
+            seen.add(after)
+            after = self.instead[after]
+        told = "that answer stands there already, or goes back to the one it stands for"
+        self.need(self.instead.get(number, number) != by and (by == number or after not in seen), "amendments", told)
+        self.instead[number] = by
+        self.corrections[number, self.size + 1] = ("supersede", by)
+
+    def _recost(self, found: re.Match[str]) -> None:
+        super()._recost(found)
+        corrects = found["corrects"]
+        known = corrects is None or any(seq == int(corrects) for seq, _ in self.recosts)
+        self.need(known, "amendments", "what it corrects is no recost")
+        for number, _, *_ in json.loads(found["totals"]):
+            self.corrections[number, self.size + 1] = ("recost", None)
+        self.recosts |= {(self.size + 1, row[0]): (row[1], row[2]) for row in json.loads(found["added"])}
 
 
 class _StrictLedger(_Ledger):
@@ -102,7 +137,7 @@ def verify(store: Store, *, heads: Sequence[Head] = (), releases: Sequence[objec
         for receipt, rows in receipts:
             check_release(store, ledger, receipt, rows)
     except CheckError as error:
-        raise _fault(error, affected=_underpriced(store) if error.args[0] == "priced" else ()) from None
+        raise _fault(error, affected=ledger.underpriced if error.args[0] == "priced" else ()) from None
     with _named("kept"):
         whole = store.check_kept()
     if strict:
@@ -142,6 +177,8 @@ def _check_tables(shown: Shown, ledger: _Ledger) -> None:
         schedules=ledger.schedules,
         steps={place: (facts[0], request) for place, (facts, request) in ledger.steps.items()},
         refinements=ledger.refinements,
+        corrections=ledger.corrections,
+        recosts=ledger.recosts,
     )
     with _named("tables"):
         shown.check(added_up)
@@ -164,29 +201,6 @@ def _terms(facts: Sequence[str | None]) -> tuple[str, str, str, str]:
     dataset, measure, order, _, terms, label = facts
     exact = None if order is None else Fraction(*json.loads(order))
     return str(dataset), str(label), str(terms), str(Measure(str(measure), exact))
-
-
-def _underpriced(store: Store) -> tuple[int, ...]:
-    """Every request that is charged less than its facts cost, by the checker's own reckoning."""
-    measures: dict[int, tuple[str, str | None]] = {}
-    found, costs = [], dict[int, list[int | None]]()
-    for line in store.entries():
-        fields = offline.read(line, 0)
-        if fields["tag"] == "open":
-            rows = json.loads(fields["accounts"])
-            measures |= {row[0]: (fields["measure"], fields["order"]) for row in rows}
-        steps = offline.STEP.finditer(fields["steps"]) if fields["tag"] == "schedule" else ()
-        for facts in steps or ([fields] if fields["tag"] in ("reserve", "draw", "refine") else []):
-            number, charges = int(fields["seq"]), json.loads(facts["charges"])
-            costs[number] = [offline.price(*measures[row[0]], *facts.group(*offline.FACTS)) for row in charges]
-            paid = costs.get(int(fields["parent"])) if fields["tag"] == "refine" else [0] * len(charges)
-            due = [
-                None if cost is None or old is None else cost - old
-                for cost, old in zip(costs[number], paid or [None] * len(charges), strict=False)
-            ]
-            if any(cost is None or row[1] < cost for row, cost in zip(charges, due, strict=False)):
-                found.append(number)
-    return tuple(found)
 
 
 def _fault(error: CheckError, *, affected: tuple[int, ...]) -> VerificationError:

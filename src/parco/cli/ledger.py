@@ -119,18 +119,24 @@ def verify(
     """Check everything the ledger says of itself: silent if all holds, else the first failure and exit code 4.
 
     Costs are worked out anew from what each release records, accounts from the costs. docs/ledger-format.md lists the
-    checks.
+    checks. A release that holds and was corrected since is told with what corrected it.
     """
+    from parco.audit.releases import corrections_of, releases_of
     from parco.audit.verify import verify as verify_ledger
+    from parco.session.frames import escaped
     from parco.stores import marks
     from parco.stores.address import open_ledger
 
     heads = [head for path in witness or [] for head in marks.read_witness(path)]
-    if not verify_ledger(open_ledger(ledger), heads=heads, releases=_read(release or []), strict=strict):
+    store, releases = open_ledger(ledger), _read(release or [])
+    if not verify_ledger(store, heads=heads, releases=releases, strict=strict):
         sys.stderr.write(
             "all holds that this role may read; the data sets' secrets and the signing key were not looked at: verify"
             " as the role that parco spends with, to check these too\n"
         )
+    for receipt, _ in releases_of(releases):
+        for line in corrections_of(store, receipt):
+            _print(escaped(line))
 
 
 @app.command(epilog="Example:  `parco ledger export --ledger purchases.ledger > purchases.export`")

@@ -14,7 +14,7 @@ from typing import Annotated, TypeVar
 import typer
 from rich.console import Console
 
-from parco.cli import accounting, schedule, show
+from parco.cli import accounting, correcting, schedule, show
 from parco.cli.ledger import app as ledger_app
 from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
@@ -404,6 +404,7 @@ app.command(
 `parco panel weekly-panel.toml --period 2025-W07 --data 2025-W07.csv --json`
 """
 )(schedule.panel)
+correcting.register(app)
 
 
 def run() -> None:

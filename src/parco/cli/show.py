@@ -63,7 +63,12 @@ _ACTS = {
     "rotate": "another signing key",
     "schedule": "sign a schedule",
     "leave": "leave a schedule",
+    "amend": "amend",
+    "supersede": "supersede",
+    "recost": "recost",
+    "flag": "flag",
 }
+_LISTED_MAX = 3
 _DELTAS = ("delta_cap", "delta_spent", "delta_reserved", "delta_remaining")
 
 
@@ -260,6 +265,8 @@ def account_table(row: AccountRow) -> Table:
     if row.delta_cap:
         spent = _delta(row.delta_spent + row.delta_reserved)
         table.add_row("delta", plain(f"{spent} of {record['delta_cap']} for mechanisms is spent or reserved"))
+    if not row.cap:
+        return table
     table.add_row("used", f"{100 * used / row.cap:.1f} %")
     table.add_row("", Bar(float(row.cap), 0.0, float(min(used, row.cap)), width=40, color="cyan", bgcolor="grey37"))
     return table
@@ -287,6 +294,9 @@ def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> l
             **_delta_record(row),
             **({"reason": row.reason} if row.state in _ACTS else {}),
             **_schedule_fields(row),
+            **({"about": list(row.about)} if row.about else {}),
+            **({"corrections": [one.record() for one in row.corrections]} if row.corrections else {}),
+            **({"now": now} if (now := _now(row)) else {}),
             **({"caps": {str(one.account): _cost(one.cap) for one in row.caps}} if row.caps else {}),
         }
         for row in history
@@ -300,6 +310,21 @@ def _schedule_fields(row: HistoryRow) -> dict[str, object]:
     set_aside = {str(charge.account): _cost(charge.cost) for charge in row.set_aside}
     step = {} if row.step is None else {"step": row.step}
     return {"schedule": row.schedule, **step, **({"set_aside": set_aside} if set_aside else {})}
+
+
+def _now(row: HistoryRow) -> dict[str, object]:
+    """How a row reads, and what it is, by the last of its corrections of each kind."""
+    told: dict[str, object] = {}
+    for one in row.corrections:
+        if one.what == "amend":
+            told[str(one.field)] = {"text": one.text, "by": one.actor, "because": one.reason, "erased": one.erases}
+        elif one.what == "recost":
+            told["cost"] = _cost(one.cost or 0)
+        elif one.what == "supersede":
+            told["superseded"] = None if one.by == row.seq else one.by or "withdrawn"
+        else:
+            told["flagged"] = True
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _delta_record(row: HistoryRow) -> dict[str, object]:
@@ -328,7 +353,7 @@ def history_table(records: Sequence[dict[str, object]]) -> Table:
         cells = (
             record["entry"],
             str(record["time"])[:10],
-            record["actor"] or "(erased)",
+            _amended(record, "actor", str(record["actor"] or "(erased)")),
             _what(record),
             _state(record),
         )
@@ -419,6 +444,13 @@ def _state(record: dict[str, object]) -> str:
         marks.append(f"repeats: {record['repeats']}")
     if not record["private"]:
         marks.append("NOT PRIVATE")
+    now = record.get("now")
+    if isinstance(now, dict):
+        if "superseded" in now:
+            by = now["superseded"]
+            marks.append("WITHDRAWN" if by == "withdrawn" else f"SUPERSEDED by {by}")
+        marks += [f"costs {now['cost']}"] if "cost" in now else []
+        marks += ["flagged"] if "flagged" in now else []
     return ", ".join(map(str, marks))
 
 
@@ -428,6 +460,9 @@ def _what(record: dict[str, object]) -> str:
         return f"sign {record['contract']}"
     if record["state"] in _ACTS:
         return _act(record)
+    title = _amended(record, "title", _amended(record, "question", ""))
+    if title:
+        return title
     if not isinstance(question, dict):
         return "(erased)"
     column = f" {question['column']['name']}" if question["column"] else ""
@@ -444,8 +479,23 @@ def _what(record: dict[str, object]) -> str:
     return f"{question['statistic']}{column}{f' by {by}' if by else ''}{part}, v. {question['version']}"
 
 
+def _amended(record: dict[str, object], field: str, text: str) -> str:
+    """How a text reads now: as amended, or by whom and why it was erased."""
+    now = record.get("now")
+    found = now.get(field) if isinstance(now, dict) else None
+    if not isinstance(found, dict):
+        return text
+    if found["erased"]:
+        return f"(erased by {found['by'] or '(erased)'} because {found['because'] or '(erased)'})"
+    return str(found["text"] or "(erased)")
+
+
 def _act(record: dict[str, object]) -> str:
-    caps, reason = record.get("caps"), record["reason"] or "(erased)"
+    caps, reason = record.get("caps"), _amended(record, "reason", str(record["reason"] or "(erased)"))
+    about = record.get("about")
+    if isinstance(about, list):
+        more = f" and {len(about) - _LISTED_MAX} more" if len(about) > _LISTED_MAX else ""
+        return f"{record['state']} {', '.join(map(str, about[:_LISTED_MAX]))}{more}: {reason}"
     if isinstance(caps, dict):
         return f"cap {', '.join(dict.fromkeys(caps.values()))}: {reason}"
     what = f"revise {record['contract']}" if record["state"] == "revise" else _ACTS[str(record["state"])]

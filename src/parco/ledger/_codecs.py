@@ -16,6 +16,7 @@ __all__ = [
     "Codec",
     "amount",
     "bit",
+    "difference",
     "digest",
     "listed",
     "one_of",
@@ -89,6 +90,7 @@ _BIT = _integer(0, 1)
 
 amount = _integer(0, UNITS_MAX)
 ordinal = _integer(1, UNITS_MAX)
+difference = _integer(-UNITS_MAX, UNITS_MAX)
 bit = Codec(lambda value: int(_checked_bool(value)), lambda value: bool(_BIT.read(value)))
 digest = _hexadecimal(_DIGEST)
 signature = _hexadecimal(_SIGNATURE)

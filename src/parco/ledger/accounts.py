@@ -5,13 +5,15 @@
 
 A `draw` stands for `reserve` where the charge comes out of what a schedule has set aside. Before and between them stand
 `open`, `revise` (a contract has a new text), `cap` (an account's cap moves), `recover` (a lost past is charged),
-`rotate` (another key signs), `schedule` (releases fixed in advance) and `leave` (a schedule ends). `apply` checks each
+`rotate` (another key signs), `schedule` (releases fixed in advance), `leave` (a schedule ends), and the corrections:
+`amend` (a text), `supersede` (an answer), `recost` (what releases cost) and `flag` (a remark). `apply` checks each
 transition and changes nothing; a violation raises VerificationError naming the entry. No store is trusted here: each
 must leave entries that replay to the very accounts it shows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
@@ -19,16 +21,20 @@ from typing import Any, Protocol, TypeAlias
 
 from parco.errors import VerificationError
 from parco.ledger.entries import (
+    Added,
+    Amend,
     Balance,
     Cap,
     Charge,
     Draw,
     Entry,
+    Flag,
     Forfeit,
     Leave,
     MechanismFacts,
     Open,
     Opened,
+    Recost,
     Recover,
     Refine,
     Reserve,
@@ -38,6 +44,8 @@ from parco.ledger.entries import (
     SensitivityFacts,
     Settle,
     Start,
+    Supersede,
+    Total,
     Void,
     decode,
     total_of,
@@ -99,6 +107,17 @@ class Account:
             delta_excess=max(self.delta_excess, delta + self.delta_reserved - self.delta_cap),
         )
 
+    def recosted(self, added: Added) -> Account:
+        """The account after a recost: as after a loss; where it takes something back, the excess falls with it."""
+        cost, delta = self.spent + added.cost, self.delta_spent + added.delta
+        return replace(
+            self,
+            spent=cost,
+            excess=max(0 if added.cost < 0 else self.excess, cost + self.reserved - self.cap),
+            delta_spent=delta,
+            delta_excess=max(0 if added.delta < 0 else self.delta_excess, delta + self.delta_reserved - self.delta_cap),
+        )
+
 
 Admitted: TypeAlias = Reserve | Refine
 """The entry that admitted a request."""
@@ -136,7 +155,10 @@ class State:
     entry that answered for a head, by its root, `rotations` the keys before and after an entry, and `names` the entry
     of a contract and the digest of its name. `schedules` gives a schedule's entry and the one that ended it, `steps`
     the question of a step, by schedule and number, and the request that drew it, `refinements` the last request that
-    refines an answered one.
+    refines an answered one. `corrections` gives what is about an entry or request, by that and by the correction's own
+    entry: its tag, and for `supersede` what stands instead (0 for nothing). `totals` gives what a recost stated of a
+    request on an account, with that recost's entry, `added` what it added to an account, `replaced` what stands instead
+    of an answer now: itself, another, or 0.
     """
 
     size: int = 0
@@ -152,6 +174,10 @@ class State:
     schedules: Mapping[int, tuple[Schedule, int | None]] = field(default_factory=dict)
     steps: Mapping[tuple[int, int], tuple[str, int | None]] = field(default_factory=dict)
     refinements: Mapping[int, int] = field(default_factory=dict)
+    corrections: Mapping[tuple[int, int], tuple[str, int | None]] = field(default_factory=dict)
+    totals: Mapping[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
+    added: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    replaced: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def current(self) -> dict[str, tuple[int, ...]]:
@@ -178,6 +204,10 @@ class _Change:
     schedules: Mapping[int, tuple[Schedule, int | None]] = field(default_factory=dict)
     steps: Mapping[tuple[int, int], tuple[str, int | None]] = field(default_factory=dict)
     refinements: Mapping[int, int] = field(default_factory=dict)
+    corrections: Mapping[tuple[int, int], tuple[str, int | None]] = field(default_factory=dict)
+    totals: Mapping[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
+    added: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    replaced: Mapping[int, int] = field(default_factory=dict)
 
 
 _MAPPINGS = tuple(one.name for one in fields(_Change))
@@ -311,6 +341,65 @@ def _rotate(state: State, entry: Rotate) -> _Change:
     _require(not known or entry.old == known[-1], entry, "the key it replaces is not the one that signs")
     _require(entry.new not in (entry.old, *known), entry, "its new key was used before")
     return _Change(rotations={entry.seq: (entry.old, entry.new)})
+
+
+def _about(state: State, entry: Amend | Flag) -> _Change:
+    _require(entry.entry <= state.size, entry, "it is about an entry that is yet to come")
+    return _Change(corrections={(entry.entry, entry.seq): (type(entry).__name__.lower(), None)})
+
+
+def _supersede(state: State, entry: Supersede) -> _Change:
+    for number in (entry.request, entry.by or entry.request):
+        request = state.requests.get(number)
+        _require(request is not None and request.state == "settled", entry, f"request {number} has no answer")
+    by = entry.by or 0
+    _require(by != state.replaced.get(entry.request, entry.request), entry, "that stands in its place already")
+    after = by
+    while after not in (0, entry.request) and state.replaced.get(after, after) != after:
+        after = state.replaced[after]
+    _require(after != entry.request or by == entry.request, entry, "the other is superseded by it")
+    corrections = {(entry.request, entry.seq): ("supersede", by)}
+    return _Change(corrections=corrections, replaced={entry.request: by})
+
+
+def _recost(state: State, entry: Recost) -> _Change:
+    """Each total against what was charged and stated before, their differences against what is added."""
+    known = entry.corrects is None or any(seq == entry.corrects for seq, _ in state.added)
+    _require(known, entry, "what it corrects is no recost")
+    # A lost past was charged by what receipts say was spent in all: what they counted must not be taken back.
+    since = entry.corrects is None or entry.corrects > max(state.strays.values(), default=0)
+    _require(since, entry, "what it corrects came before a recovery")
+    added: dict[int, tuple[int, int]] = {}
+    for total in entry.totals:
+        cost, delta = _difference(state, entry, total)
+        before = added.get(total.account, (0, 0))
+        added[total.account] = (before[0] + cost, before[1] + delta)
+    _require(entry.added == tuple(Added(number, *added[number]) for number in sorted(added)), entry, "its sums are off")
+    return _Change(
+        accounts={one.account: state.accounts[one.account].recosted(one) for one in entry.added},
+        corrections={(total.request, entry.seq): ("recost", None) for total in entry.totals},
+        totals={(one.request, one.account): (one.cost, one.delta, entry.seq) for one in entry.totals},
+        added={(entry.seq, one.account): (one.cost, one.delta) for one in entry.added},
+    )
+
+
+def _difference(state: State, entry: Recost, total: Total) -> tuple[int, int]:
+    """What one total adds, cost and delta, if it may be stated."""
+    request = state.requests.get(total.request)
+    if request is None or request.state not in ("started", "settled", "forfeited"):
+        raise _fault(entry, f"request {total.request} cost nothing")
+    _require(request.reserve.mechanism.kind == entry.mechanism, entry, f"request {total.request} is of another kind")
+    charge = next((one for one in request.reserve.charges if one.account == total.account), None)
+    if charge is None:
+        raise _fault(entry, f"request {total.request} was not charged to account {total.account}")
+    cost, delta, stated = state.totals.get((total.request, total.account), (charge.cost, charge.delta, None))
+    _require(total.cost >= charge.cost and total.delta >= charge.delta, entry, "a total is below what was charged")
+    exact = entry.factor is None or total.cost == math.ceil(entry.factor * charge.cost)
+    _require(exact, entry, "a total is not its factor's")
+    _require((total.cost, total.delta) != (cost, delta), entry, "a total is stated that stands already")
+    rises = total.cost >= cost and total.delta >= delta
+    _require(rises or (stated is not None and stated == entry.corrects), entry, "a total falls without a correction")
+    return total.cost - cost, total.delta - delta
 
 
 def _current(state: State, entry: Entry, contract: str) -> tuple[int, ...]:
@@ -465,6 +554,10 @@ _RULES: dict[type[Any], Callable[[State, Any], _Change]] = {
     Schedule: _schedule,
     Draw: _draw,
     Leave: _leave,
+    Amend: _about,
+    Supersede: _supersede,
+    Recost: _recost,
+    Flag: _about,
 }
 
 

@@ -21,22 +21,27 @@ from parco.errors import InternalError, LedgerFormatError, VerificationError
 from parco.ledger import _codecs as codecs
 
 __all__ = [
+    "FIELDS",
     "FORMAT",
     "KINDS",
     "MEASURES",
     "TAGS_LATER",
     "WHOLE",
+    "Added",
+    "Amend",
     "Balance",
     "Cap",
     "Capped",
     "Charge",
     "Draw",
     "Entry",
+    "Flag",
     "Forfeit",
     "Leave",
     "MechanismFacts",
     "Open",
     "Opened",
+    "Recost",
     "Recover",
     "Refine",
     "Reserve",
@@ -48,6 +53,8 @@ __all__ = [
     "Start",
     "Steps",
     "Stray",
+    "Supersede",
+    "Total",
     "Void",
     "decode",
     "encode",
@@ -67,7 +74,10 @@ WHOLE = "whole"
 """The label of a data set's account where it is not divided into parts or periods."""
 
 # Reserved from the start, so that an old reader refuses them by name and never takes them for noise.
-TAGS_LATER = ("amend", "supersede", "recost", "flag")
+TAGS_LATER = ("stop",)
+
+FIELDS = ("actor", "key", "note", "question", "reason", "title")
+"""Which text of an entry an `amend` is about: one that the entry names, or a title or note that it gets so."""
 
 
 @dataclass(frozen=True, order=True)
@@ -357,6 +367,81 @@ class Rotate:
     by_new: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Amend:
+    """A text of `entry` reads as `text` from here on, or was erased (None). Its digest in that entry stands."""
+
+    seq: int
+    actor: str
+    time: int
+    entry: int
+    field: str
+    text: str | None
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Supersede:
+    """The answer of `request` is replaced by that of `by`, or withdrawn (None); by itself, it stands again."""
+
+    seq: int
+    actor: str
+    time: int
+    request: int
+    by: int | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Total:
+    """What a release costs an account in all, as it is now known: cost in 10^-15 of its measure, delta in 10^-18."""
+
+    request: int
+    account: int
+    cost: int
+    delta: int
+
+
+@dataclass(frozen=True)
+class Added:
+    """What a recost adds to what is spent on an account; below 0 where it corrects an earlier one."""
+
+    account: int
+    cost: int
+    delta: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recost:
+    """A kind of noise was found to be under-charged: these releases cost these `totals`, whatever the caps say.
+
+    With a `factor`, each cost is that many times the one recorded, rounded up. No total is below what was charged, nor
+    below the one before, unless the recost that stated that one is named in `corrects`. What `added` does not fit under
+    a cap raises the account's excess.
+    """
+
+    seq: int
+    actor: str
+    time: int
+    mechanism: str
+    factor: Fraction | None
+    corrects: int | None
+    totals: tuple[Total, ...]
+    added: tuple[Added, ...]
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flag:
+    """A remark on an entry: `reason` is the remark. Nothing else changes."""
+
+    seq: int
+    actor: str
+    time: int
+    entry: int
+    reason: str
+
+
 Entry: TypeAlias = (
     Open
     | Revise
@@ -372,6 +457,10 @@ Entry: TypeAlias = (
     | Schedule
     | Draw
     | Leave
+    | Amend
+    | Supersede
+    | Recost
+    | Flag
 )
 
 _OPENED = codecs.row(Opened, codecs.ordinal, codecs.digest, codecs.amount, codecs.amount)
@@ -386,9 +475,12 @@ _CHARGES = codecs.sorted_rows(_CHARGE)
 _STRAY = codecs.row(Stray, codecs.ordinal, codecs.digest)
 _FACTS = {"cells": codecs.ordinal, "charges": _CHARGES, "mechanism": _MECHANISM, "sensitivity": _SENSITIVITY}
 _STEPS = codecs.record(Steps, {**_FACTS, "questions": codecs.listed(codecs.digest)})
+_TOTAL = codecs.row(Total, codecs.ordinal, codecs.ordinal, codecs.amount, codecs.amount)
+_ADDED = codecs.row(Added, codecs.ordinal, codecs.difference, codecs.difference)
 
 _COMMON = {"seq": codecs.ordinal, "actor": codecs.digest}
 _REQUEST = {**_COMMON, "request": codecs.ordinal}
+_CORRECTION = {**_COMMON, "time": codecs.amount, "reason": codecs.digest}
 _ADMITTED = {
     **_COMMON,
     **_FACTS,
@@ -475,6 +567,31 @@ _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
         Leave,
         {**_COMMON, "time": codecs.amount, "reason": codecs.digest, "schedule": codecs.ordinal},
     ),
+    "amend": (
+        Amend,
+        {
+            **_CORRECTION,
+            "entry": codecs.ordinal,
+            "field": codecs.one_of(FIELDS),
+            "text": codecs.optional(codecs.digest),
+        },
+    ),
+    "supersede": (
+        Supersede,
+        {**_CORRECTION, "request": codecs.ordinal, "by": codecs.optional(codecs.ordinal)},
+    ),
+    "recost": (
+        Recost,
+        {
+            **_CORRECTION,
+            "mechanism": codecs.one_of(KINDS),
+            "factor": codecs.optional(codecs.positive),
+            "corrects": codecs.optional(codecs.ordinal),
+            "totals": codecs.sorted_rows(_TOTAL, "request", "account"),
+            "added": codecs.sorted_rows(_ADDED),
+        },
+    ),
+    "flag": (Flag, {**_CORRECTION, "entry": codecs.ordinal}),
 }
 _TAGS = {kind: tag for tag, (kind, _) in _SCHEMAS.items()}
 _SIGNATURES = frozenset({"by_old", "by_new"})

@@ -1,4 +1,4 @@
-"""The moments of a release at which a crash is worth testing, each with a name.
+"""The moments of a release, or of a correction, at which a crash is worth testing, each with a name.
 
 Production code calls `points.reach(name)` through the module; a crash test replaces the function in its child process.
 """
@@ -18,6 +18,8 @@ POINTS = (
     "after-schedule",
     "before-leave",
     "after-leave",
+    "before-correction",
+    "after-correction",
 )
 
 

@@ -1,6 +1,7 @@
 """The receipt: what one release cost, by which mechanism, and what may be claimed of the account since.
 
-A receipt is a function of what the ledger stores, so the same release has the same receipt whenever it is shown.
+A receipt is a function of what the ledger stores, so the same release has the same receipt whenever it is shown; what
+corrected it since stands beside it, and in its claims.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from parco.privacy.claim import Claim
 from parco.privacy.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
-    from parco.stores.records import AccountRow, Evidence, Settled, Stored
+    from parco.ledger.entries import Balance
+    from parco.stores.records import AccountRow, Correction, Evidence, Settled, Stored
     from parco.stores.store import Store
 
 _LISTED_MAX = 12
@@ -30,12 +32,40 @@ _LISTED_MAX = 12
 __all__ = [
     "JointReceipt",
     "Receipt",
+    "Since",
     "account_claims",
     "claims_to_date",
     "context_of",
     "mechanism_in",
     "receipt_of",
 ]
+
+
+@dataclass(frozen=True)
+class Since:
+    """What happened to a release, and to its account by recosts, after it was settled, up to ledger entry `until`.
+
+    `added` is what recosts added to the account, with `delta_added` of delta: below 0 where they took something back.
+    `cost` is what the release costs now. `delta_spent` is the account's delta that was spent or reserved when the
+    release was settled.
+    """
+
+    until: int
+    corrections: tuple[Correction, ...]
+    cost: Cost
+    added: Fraction
+    delta_added: Fraction
+    delta_spent: Fraction
+
+    def record(self) -> dict[str, object]:
+        """The same as a tree of text and integers."""
+        return {
+            "until": self.until,
+            "cost": str(self.cost),
+            "added": decimal_text(self.added),
+            **({"delta_added": decimal_text(self.delta_added)} if self.delta_added else {}),
+            "corrections": [one.record() for one in self.corrections],
+        }
 
 
 @dataclass(frozen=True)
@@ -74,6 +104,8 @@ class Receipt:
     """What it took of the account's delta for mechanisms, beside its cost."""
     drawn: tuple[str, int] | None = None
     """The schedule that it was drawn from, and its step there."""
+    since: Since | None = None
+    """What corrected it after it was settled; everything else here is as it was then, but for the claims."""
 
     @property
     def measure(self) -> Measure:
@@ -115,11 +147,20 @@ class Receipt:
         """What may be claimed of all releases on the account up to `position`.
 
         Source: docs/mathematics.md, "What may be claimed". First the cap, which holds always; then the realised total
-        at the receipt order. All are valid, none is tight.
+        at the receipt order. All are valid, none is tight. What recosts added since counts as spent; where that is more
+        than the cap, no cap held it back.
         """
-        fixed = None if self.fixed_cap is None else self.fixed_cap.value
+        added = Fraction(0) if self.since is None else self.since.added
+        delta = Fraction(0) if self.since is None else self.since.delta_spent + self.since.delta_added
+        spent = self.spent.value + added
+        fixed = None if self.fixed_cap is None or spent > self.cap.value else self.fixed_cap.value
         return account_claims(
-            self.contract, cap=self.cap.value, spent=self.spent.value, fixed_cap=fixed, accounts=self.accounts
+            self.contract,
+            cap=max(self.cap.value, spent),
+            spent=spent,
+            fixed_cap=fixed,
+            accounts=self.accounts,
+            delta_spent=delta,
         )
 
     def record(self) -> dict[str, object]:
@@ -160,6 +201,7 @@ class Receipt:
             "private": self.private,
             "parco": self.parco,
             "evidence": self.evidence.record(),
+            **({} if self.since is None else {"since": self.since.record()}),
         }
 
     def __str__(self) -> str:
@@ -192,6 +234,12 @@ class Receipt:
             )
         if not self.private:
             lines.append("  NOT PRIVATE: the random bits came from a tape")
+        if self.since is not None:
+            lines += [f"  SINCE      {one.in_words()}" for one in self.since.corrections]
+            if self.since.added:
+                lines.append(
+                    f"  SINCE      recosts added {decimal_text(self.since.added)} to what its account has spent"
+                )
         return "\n".join(lines)
 
 
@@ -220,7 +268,7 @@ class JointReceipt(Receipt):
 
     def record(self) -> dict[str, object]:
         """The receipt as a tree; what belongs to a part stands under `parts`."""
-        own = ("mechanism", "scale", "lattice", "sensitivity_l1", "sensitivity_l2_squared", "evidence")
+        own = ("mechanism", "scale", "lattice", "sensitivity_l1", "sensitivity_l2_squared", "evidence", "since")
         known = {name: value for name, value in super().record().items() if name not in own}
         return {**known, "parts": [part.record() for part in self.parts]}
 
@@ -230,11 +278,19 @@ class JointReceipt(Receipt):
 
 
 def receipt_of(
-    store: Store, stored: Stored, *, question: str, limits: str, version: str, labels: Mapping[int, str]
+    store: Store,
+    stored: Stored,
+    *,
+    question: str,
+    limits: str,
+    version: str,
+    labels: Mapping[int, str],
+    until: int | None = None,
 ) -> Receipt:
     """The receipt of a stored answer, every figure from the ledger; question, limits and version are told in words.
 
     `labels` names the accounts. All that a question charges pay alike; what is told is of the one that has least left.
+    `until`: corrections up to this entry, by default all that there are.
     """
     balance = min(stored.accounts, key=lambda one: (one.cap - one.spent - one.reserved, one.account))
     fixed = store.fixed_cap(balance.account, before=stored.position)
@@ -260,6 +316,24 @@ def receipt_of(
         asked=reserve.question,
         accounts=tuple(labels[charge.account] for charge in stored.charges),
         drawn=None if not isinstance(reserve, Draw) else (store.schedule_name(reserve.schedule), reserve.step),
+        since=_since(store, stored, balance, until=until),
+    )
+
+
+def _since(store: Store, stored: Stored, balance: Balance, *, until: int | None) -> Since | None:
+    """What corrects a release, and what was added to the account that is told; None where there is nothing."""
+    corrections = store.corrections(stored.request, until=until)
+    added, delta_added = store.added_since(balance.account, after=stored.position, until=until)
+    if not corrections and not added and not delta_added:
+        return None
+    costs = [one.cost for one in corrections if one.cost is not None]
+    return Since(
+        until=store.head().size if until is None else until,
+        corrections=corrections,
+        cost=Cost(costs[-1] if costs else max(charge.cost for charge in stored.charges)),
+        added=added * COST_UNIT,
+        delta_added=delta_added * DELTA_UNIT,
+        delta_spent=(balance.delta_spent + balance.delta_reserved) * DELTA_UNIT,
     )
 
 

@@ -13,7 +13,6 @@ the message is constant, because why it failed may depend on somebody's row.
 
 from __future__ import annotations
 
-import getpass
 import time
 import unicodedata
 from collections import Counter
@@ -42,8 +41,10 @@ from parco.queries.plan import Plan, Spend
 from parco.queries.quantile import runs
 from parco.queries.query import Query
 from parco.session.accesses import Accesses
+from parco.session.actor import default_actor
 from parco.session.ask import Ask
 from parco.session.bounds import BoundsAnswer, bounds_release
+from parco.session.correcting import Correcting
 from parco.session.keys import keys_answer
 from parco.session.mean import MeanAnswer, mean_release
 from parco.session.quantile import QuantileAnswer, quantile_release
@@ -87,9 +88,10 @@ _WAIT_SECONDS_MAX = 3600.0
 
 
 class Session(
+    Correcting,
     Questions[
         Release[Answer], Release[MeanAnswer], Release[VarianceAnswer], Release[QuantileAnswer], Release[BoundsAnswer]
-    ]
+    ],
 ):
     """One actor's door to one data set under one signed contract; a context manager, safe to share among threads.
 
@@ -337,12 +339,20 @@ class Session(
 
     def _stored(self, plan: Plan, ask: Asked) -> Stored | None:
         """The sharpest stored answer that serves, or None."""
-        served = [stored for stored in self._store.answers(plan.question) if self._serves(plan, ask, stored)]
+        answers = [stored for stored in self._store.answers(plan.question) if stored.replaced is None]
+        served = [stored for stored in answers if self._serves(plan, ask, stored)]
         return min(served, key=lambda stored: stored.reserve.mechanism.scale, default=None)
 
     def _check_sharper(self, plan: Plan) -> None:
-        """Tells what is stored where it is less sharp than asked; the ledger refuses too, should a race come first."""
-        answers = [stored for stored in self._store.answers(plan.question) if stored.reserve.private == self._private]
+        """Tells what is stored where it is less sharp than asked, or no longer stands; the ledger refuses too, should a
+        race come first.
+        """
+        every = [stored for stored in self._store.answers(plan.question) if stored.reserve.private == self._private]
+        answers = [stored for stored in every if stored.replaced is None]
+        if every and not answers:
+            from parco.stores.requests import superseded_error
+
+            raise superseded_error(every[-1])
         if answers:
             best = min(answers, key=lambda stored: stored.reserve.mechanism.scale)
             width = decimal_text(plan.half_width_of(mechanism_in(best)))
@@ -647,14 +657,6 @@ class Planner(Questions[Plan, MeanPlan, VariancePlan, QuantilePlan, BoundsPlan])
 
     def _planned(self, parts: list[Asked]) -> list[Plan]:
         return [self._session._planned(part) for part in parts]
-
-
-def default_actor() -> str:
-    """The login name, or "unknown" where the machine has none."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return "unknown"
 
 
 def default_ledger(contract: Contract) -> Path:

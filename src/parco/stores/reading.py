@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -11,16 +11,19 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from sqlalchemy import Connection, Row, Select, bindparam, literal_column, select
 
 from parco import canonical
-from parco.errors import VerificationError
+from parco.errors import RequestError, VerificationError
 from parco.ledger.accounts import Admitted
 from parco.ledger.entries import (
+    Amend,
     Cap,
     Draw,
     Entry,
+    Flag,
     Forfeit,
     Leave,
     MechanismFacts,
     Open,
+    Recost,
     Recover,
     Refine,
     Reserve,
@@ -29,13 +32,15 @@ from parco.ledger.entries import (
     Schedule,
     Settle,
     Start,
+    Supersede,
     Void,
     decode,
 )
 from parco.measure import Measure
 from parco.stores import heads, tables, texts
+from parco.stores.chains import Acts, chain_of, subjects
 from parco.stores.records import AccountRow, Evidence, HistoryRow, Settled, Stored
-from parco.stores.statements import Prepared
+from parco.stores.statements import ONE, Prepared
 
 __all__ = [
     "account_row",
@@ -48,6 +53,7 @@ __all__ = [
     "entry",
     "evidence",
     "fixed_cap",
+    "history_row",
     "history_rows",
     "keyed",
     "sharpest",
@@ -59,6 +65,15 @@ _Kind = TypeVar("_Kind", Open, Refine, Reserve, Schedule, Settle)
 
 _BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
 _RESERVES, _SETTLES = tables.entries.alias("reserves"), tables.entries.alias("settles")
+# What stands instead of an answer, by its last `supersede`: none if it was never superseded, 0 for nothing.
+_STANDS = (
+    select(tables.corrections.c.stands)
+    .where(tables.corrections.c.about == tables.requests.c.request, tables.corrections.c.tag == "supersede")
+    .order_by(tables.corrections.c.seq.desc())
+    .limit(ONE)
+    .correlate(tables.requests)
+    .scalar_subquery()
+)
 # Answered requests with all that says so, in one statement: whatever is missing is None.
 _ANSWERED: Select[Any] = (
     select(
@@ -68,6 +83,7 @@ _ANSWERED: Select[Any] = (
         _SETTLES.c.body.label("settle"),
         tables.answers.c.salt,
         tables.answers.c.body,
+        _STANDS.label("stands"),
     )
     .select_from(tables.requests)
     .join(_RESERVES, _RESERVES.c.seq == tables.requests.c.request, isouter=True)
@@ -81,6 +97,9 @@ _ASKED = select(tables.texts.c.digest).where(tables.texts.c.lookup == bindparam(
 # As text from the start: a repeat is found by one statement.
 _BY_TEXT = Prepared(_ANSWERED.where(tables.requests.c.question == _ASKED, _SETTLED))
 _ANSWER = select(tables.answers).where(tables.answers.c.request == bindparam("request"))
+_STATE = select(tables.requests.c.state, tables.requests.c.settled).where(
+    tables.requests.c.request == bindparam("request")
+)
 _BY_REQUEST = Prepared(_ANSWERED.where(tables.requests.c.request == bindparam("request")))
 
 
@@ -93,6 +112,7 @@ class _Answered(NamedTuple):
     settle: bytes | None
     salt: bytes | None
     body: bytes | None
+    stands: int | None
 
 
 def bodies(connection: Connection) -> Iterator[bytes]:
@@ -213,16 +233,19 @@ def _by_number(rows: Iterable[tuple[Any, ...]]) -> dict[int, _Answered]:
     return {row.request: row for row in (_Answered(*row) for row in rows)}
 
 
-def sharpest(connection: Connection, question: str, serves: Callable[[Settled], bool]) -> tuple[Stored | None, bool]:
-    """The answer with the least noise among those that serve, the dearest and then the oldest of equals, and whether
-    there is any answer at all.
+def sharpest(
+    connection: Connection, question: str, serves: Callable[[Settled], bool]
+) -> tuple[Stored | None, list[Settled]]:
+    """The answer with the least noise among those that stand and serve, the dearest and then the oldest of equals, and
+    all answers there are.
 
     The oldest, so that repeats agree.
     """
     rows = _by_number(_BY_QUESTION.rows(connection, {"question": question}))
-    good = [facts for facts in (_settled(row, rows.get) for row in rows.values()) if serves(facts)]
+    known = [_settled(row, rows.get) for row in rows.values()]
+    good = [facts for facts in known if facts.replaced is None and serves(facts)]
     best = min(good, key=_sharpness, default=None)
-    return (None if best is None else _stored(rows[best.request], rows.get)), bool(rows)
+    return (None if best is None else _stored(rows[best.request], rows.get)), known
 
 
 def _sharpness(facts: Settled) -> tuple[Fraction, int, int]:
@@ -244,6 +267,7 @@ def _settled(row: _Answered, find: _Find) -> Settled:
         charges=settle.charges,
         accounts=settle.accounts,
         before=_before(reserve, find),
+        replaced=None if row.stands == row.request else row.stands,
     )
 
 
@@ -277,17 +301,60 @@ def _holds(salt: bytes, body: bytes, digest: str) -> bool:
 
 
 def history_rows(connection: Connection) -> list[HistoryRow]:
-    """One row for each signing, revision, change of caps and request, in order, each as it stands now."""
+    """One row for each signing, revision, change of caps, correction and request, in order, each as it stands now."""
     known = texts.read_all(connection)
     rows: dict[int, HistoryRow] = {}
     names: dict[str, str | None] = {}
+    acts = Acts(known)
     for body in bodies(connection):
         found = decode(body)
         if isinstance(found, Schedule | Leave):
             rows[found.seq] = _scheduling(found, known, names=names, rows=rows)
         else:
             _into(rows, found, known, names=names)
-    return list(rows.values())
+        if isinstance(found, Amend | Supersede | Recost | Flag):
+            acts.add(found)
+    return [replace(row, corrections=chain) if (chain := acts.chain(row.seq)) else row for row in rows.values()]
+
+
+def history_row(connection: Connection, seq: int) -> HistoryRow:
+    """The row of one entry or release, without reading the others; RequestError if there is none of this number."""
+    body = connection.scalar(_BODY, {"seq": seq})
+    found = None if body is None else decode(bytes(body))
+    if found is None or isinstance(found, Start | Settle | Void | Forfeit):
+        raise RequestError(f"{seq} is no release and no act of this ledger: `parco history` lists them")
+    known = {digest: texts.read(connection, digest) for digest in _named(connection, found)}
+    rows: dict[int, HistoryRow] = {}
+    if isinstance(found, Schedule | Leave | Draw):
+        schedule = found if isinstance(found, Schedule) else entry(connection, found.schedule, Schedule)
+        rows[schedule.seq] = _scheduling(schedule, known, names={}, rows=rows)
+    if isinstance(found, Schedule | Leave):
+        rows[seq] = _scheduling(found, known, names={}, rows=rows)
+    else:
+        _into(rows, found, known, names={})
+    row = replace(rows[seq], corrections=chain_of(connection, seq))
+    if not isinstance(found, Reserve | Refine):
+        return row
+    state, settled = connection.execute(_STATE, {"request": seq}).one()
+    charges = () if state == "void" else row.charges
+    if settled is not None:
+        charges = entry(connection, settled, Settle).charges
+    return replace(row, state=state, position=settled, charges=charges, name=_name_of(connection, found.contract))
+
+
+def _named(connection: Connection, found: Entry) -> list[str]:
+    """The digests of an entry's texts that a row of the history shows; of a step also its schedule's name."""
+    own = [getattr(found, name) for name in ("actor", "question", "reason", "name") if hasattr(found, name)]
+    if isinstance(found, Draw | Leave):
+        schedule = entry(connection, found.schedule, Schedule)
+        return [*own, schedule.name, schedule.actor]
+    return own
+
+
+def _name_of(connection: Connection, contract: str) -> str | None:
+    """The name under which a contract is in force, None for a version that was replaced."""
+    name = connection.scalar(select(tables.contracts.c.name).where(tables.contracts.c.contract == contract))
+    return None if name is None else texts.read(connection, name)
 
 
 def _scheduling(
@@ -312,13 +379,13 @@ def _scheduling(
 
 
 def _into(
-    rows: dict[int, HistoryRow], found: Entry, known: dict[str, str | None], *, names: dict[str, str | None]
+    rows: dict[int, HistoryRow], found: Entry, known: Mapping[str, str | None], *, names: dict[str, str | None]
 ) -> None:
     if isinstance(found, Open):
         names[found.contract] = known.get(found.name)
         rows[found.seq] = _opened(found, known)
         return
-    if isinstance(found, Revise | Cap | Recover | Rotate):
+    if isinstance(found, _Act):
         if isinstance(found, Revise):
             names[found.contract] = names.get(found.revised)
         rows[found.seq] = _act(found, known, names=names)
@@ -337,7 +404,10 @@ def _into(
     rows[found.request] = HistoryRow(**{**vars(old), **_news(found)})
 
 
-def _opened(found: Open, known: dict[str, str | None]) -> HistoryRow:
+_Act = Revise | Cap | Recover | Rotate | Amend | Supersede | Recost | Flag
+
+
+def _opened(found: Open, known: Mapping[str, str | None]) -> HistoryRow:
     return HistoryRow(
         seq=found.seq,
         time=found.time,
@@ -349,7 +419,10 @@ def _opened(found: Open, known: dict[str, str | None]) -> HistoryRow:
 
 
 def _act(
-    found: Revise | Cap | Recover | Rotate, known: dict[str, str | None], *, names: dict[str, str | None]
+    found: Revise | Cap | Recover | Rotate | Amend | Supersede | Recost | Flag,
+    known: Mapping[str, str | None],
+    *,
+    names: dict[str, str | None],
 ) -> HistoryRow:
     contract = found.contract if isinstance(found, Revise) else None
     return HistoryRow(
@@ -362,10 +435,11 @@ def _act(
         reason=known.get(found.reason),
         caps=found.accounts if isinstance(found, Cap) else (),
         charges=found.charges if isinstance(found, Recover) else (),
+        about=subjects(found) if isinstance(found, Amend | Supersede | Recost | Flag) else (),
     )
 
 
-def _reserved(found: Admitted, known: dict[str, str | None], *, name: str | None) -> HistoryRow:
+def _reserved(found: Admitted, known: Mapping[str, str | None], *, name: str | None) -> HistoryRow:
     return HistoryRow(
         seq=found.seq,
         time=found.time,

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from parco.ledger.accounts import Admitted
-from parco.ledger.entries import WHOLE, Balance, Capped, Charge, MechanismFacts, SensitivityFacts, Steps
+from parco.ledger.entries import WHOLE, Added, Balance, Capped, Charge, MechanismFacts, SensitivityFacts, Steps
 from parco.ledger.heads import Head
 from parco.ledger.proofs import Inclusion
-from parco.measure import Measure
+from parco.measure import COST_UNIT, DELTA_UNIT, Measure, decimal_text
 
 __all__ = [
     "FORFEITED",
     "AccountRow",
+    "Act",
+    "Closed",
+    "Correction",
     "Evidence",
     "HistoryRow",
     "Opening",
     "Pending",
+    "Recharge",
+    "Recosted",
+    "Recosting",
     "Recovered",
     "Recovery",
     "Request",
@@ -30,6 +37,7 @@ __all__ = [
     "Signed",
     "Started",
     "Stored",
+    "reading_now",
 ]
 
 # One text for every cause: why a release failed after the data was read could tell about the data.
@@ -168,7 +176,8 @@ class Pending:
 class Settled:
     """The public facts of an answered request; `position` is the sequence of its settle entry.
 
-    `before` gives the laws of the answers that it refines, by their requests, the first one first.
+    `before` gives the laws of the answers that it refines, by their requests, the first one first. `replaced`: the
+    request whose answer stands instead, 0 where it was withdrawn, None where it stands.
     """
 
     request: int
@@ -177,6 +186,7 @@ class Settled:
     charges: tuple[Charge, ...]
     accounts: tuple[Balance, ...]
     before: Mapping[int, MechanismFacts] = field(default_factory=dict)
+    replaced: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,6 +238,125 @@ class Recovered:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Act:
+    """Who corrects something, when, and why."""
+
+    actor: str
+    reason: str
+    time: int = field(default_factory=_now)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recosting:
+    """How a kind of mechanism was under-charged: each charge of cost `factor` times, or in all `cost` and `delta`.
+
+    `only`: these requests, by default all that used the mechanism. `corrects`: the recost that stated too much.
+    """
+
+    mechanism: str
+    factor: Fraction | None = None
+    cost: int | None = None
+    delta: int | None = None
+    only: tuple[int, ...] | None = None
+    corrects: int | None = None
+
+
+@dataclass(frozen=True)
+class Recharge:
+    """What a release costs an account, (cost, delta): as it was `charged`, as it stood `before`, and `total` now."""
+
+    request: int
+    account: int
+    charged: tuple[int, int]
+    before: tuple[int, int]
+    total: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Recosted:
+    """The `recost` entry's place, None where nothing was done, each release's charges, and what accounts were added.
+
+    `queued` are requests that had not started: they were given back, to be asked again at what they cost.
+    """
+
+    position: int | None
+    releases: tuple[Recharge, ...]
+    added: tuple[Added, ...]
+    queued: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Closed:
+    """The `cap` entry's place, the caps, which are what was spent or reserved, and requests that were given back."""
+
+    position: int
+    caps: tuple[Capped, ...]
+    queued: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correction:
+    """One correction of an entry or release, and what was corrected of it in turn; erased texts are None.
+
+    `what` is `amend`, `supersede`, `recost` or `flag`. `field` and `text` are an amendment's (no text where it erased
+    one, or was erased itself: `erases` tells which); `by` is what stands instead, 0 for nothing; `cost` and `delta` are
+    what the release costs each account since.
+    """
+
+    entry: int
+    what: str
+    time: int
+    actor: str | None
+    reason: str | None
+    field: str | None = None
+    text: str | None = None
+    erases: bool = False
+    by: int | None = None
+    cost: int | None = None
+    delta: int | None = None
+    corrections: tuple[Correction, ...] = ()
+
+    def record(self) -> dict[str, object]:
+        """The same as a tree of text and integers; amounts as exact decimal text."""
+        told: dict[str, object] = {"entry": self.entry, "what": self.what, "actor": self.actor, "reason": self.reason}
+        if self.field is not None:
+            told |= {"field": self.field, "erases": True} if self.erases else {"field": self.field, "text": self.text}
+        if self.by is not None:
+            told |= {"by": self.by or None}
+        if self.cost is not None:
+            told |= {"cost": decimal_text(self.cost * COST_UNIT)}
+        if self.delta:
+            told |= {"delta": decimal_text(self.delta * DELTA_UNIT)}
+        if self.corrections:
+            told |= {"corrections": [one.record() for one in self.corrections]}
+        return told
+
+    def in_words(self) -> str:
+        """One sentence: what, by what, by whom and why, as these texts read now."""
+        actor, reason = self._now("actor", self.actor), self._now("reason", self.reason)
+        return f"{self._what} by {actor} (entry {self.entry}): {reason}"
+
+    @property
+    def _what(self) -> str:
+        if self.what == "amend":
+            return f"{self.field} erased" if self.erases else f"{self.field} now reads {self.text or '(erased)'!r},"
+        if self.what == "recost":
+            return f"costs {decimal_text((self.cost or 0) * COST_UNIT)}, as found"
+        if self.what == "flag":
+            return "flagged"
+        return f"superseded by release {self.by}, said" if self.by else "withdrawn"
+
+    def _now(self, field: str, text: str | None) -> str:
+        return reading_now(self.corrections, field) or text or "(erased)"
+
+
+def reading_now(corrections: Sequence[Correction], field: str) -> str | None:
+    """How a text reads by its last amendment; None where it was never amended, or was erased without another."""
+    texts = [one.text for one in corrections if one.field == field]
+    return texts[-1] if texts else None
+
+
+@dataclass(frozen=True, kw_only=True)
 class AccountRow:
     """An account as it stands; cost amounts in 10^-15 of the measure, delta amounts in 10^-18.
 
@@ -266,12 +395,14 @@ class AccountRow:
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryRow:
-    """One signing, revision, change of caps or request; texts that were erased are None, `name` is the contract's.
+    """One signing, revision, change of caps, correction or request; erased texts are None, `name` is the contract's.
 
-    `state` is `open`, `revise`, `cap`, `recover`, `rotate`, `schedule` or `leave`, or for a request `reserved`,
-    `started`, `settled`, `void` or `forfeited`; `charges` are what was realised once settled, what was reserved before,
-    nothing once void, and what a recovery charged; `parent` is the request whose answer it refines. `schedule` is the
-    name of the schedule that was signed (`set_aside` is its whole charge) or left, or whose `step` a request is.
+    `state` is `open`, `revise`, `cap`, `recover`, `rotate`, `schedule`, `leave`, `amend`, `supersede`, `recost` or
+    `flag`, or for a request `reserved`, `started`, `settled`, `void` or `forfeited`; `charges` are what was realised
+    once settled, what was reserved before, nothing once void, and what a recovery charged; `parent` is the request
+    whose answer it refines. `schedule` is the name of the schedule that was signed (`set_aside` is its whole charge) or
+    left, or whose `step` a request is. `corrections` are those of this row, oldest first, `about` is what a correction
+    is of.
     """
 
     seq: int
@@ -294,3 +425,5 @@ class HistoryRow:
     schedule: str | None = None
     step: int | None = None
     set_aside: tuple[Charge, ...] = ()
+    about: tuple[int, ...] = ()
+    corrections: tuple[Correction, ...] = ()

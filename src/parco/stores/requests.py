@@ -28,6 +28,7 @@ from parco.errors import (
     RefinedError,
     RequestError,
     SharperError,
+    SupersededError,
 )
 from parco.ledger.accounts import Admitted, sharpens
 from parco.ledger.entries import Balance, Charge, Draw, Entry, Forfeit, Open, Refine, Reserve, Settle, Start, Void
@@ -52,6 +53,7 @@ __all__ = [
     "set_aside",
     "settle",
     "start",
+    "superseded_error",
     "void",
 ]
 
@@ -420,17 +422,34 @@ _BODY = ("contract", "private", "mechanism", "sensitivity", "cells", "charges")
 
 
 def _same_question(connection: Connection, found: Look, serves: Callable[[Settled], bool]) -> Stored | Pending | None:
-    best, answered = reading.sharpest(connection, found.names["question"], serves)
+    best, known = reading.sharpest(connection, found.names["question"], serves)
     if best is not None:
         return best
     if found.rivals:
         return Pending(found.rivals[0].request)
-    if answered and found.request.parent is None:
+    parent, standing = found.request.parent, [one.request for one in known if one.replaced is None]
+    if parent in standing:
+        return None
+    if standing and parent is None:
         raise SharperError(
             "the stored answer to this question is less sharp than asked: take it by asking for less, sharpen it for"
             " the difference with `parco refine`, or pay in full for another with fresh=True (--fresh)"
         )
+    replaced = [one for one in known if one.replaced is not None and parent in (None, one.request)]
+    if replaced:
+        raise superseded_error(replaced[-1])
     return None
+
+
+def superseded_error(answer: Settled) -> SupersededError:
+    """What is told to whoever asks a question whose every stored answer was superseded or withdrawn."""
+    instead = f"is superseded by release {answer.replaced}" if answer.replaced else "was withdrawn"
+    return SupersededError(
+        f"the stored answer to this question, release {answer.request}, {instead}: `parco show` says why, and"
+        " still shows it; pay in full for another with fresh=True (--fresh)",
+        release=answer.request,
+        by=answer.replaced or None,
+    )
 
 
 def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Started | Reserved:

@@ -18,7 +18,8 @@ from sqlalchemy import Connection
 
 from parco.errors import InternalError, StorageError, VerificationError
 from parco.ledger.accounts import State
-from parco.stores import reading, requests, revision, schedules, signing, texts, verify
+from parco.stores import reading, requests, revision, schedules, signing, verify
+from parco.stores.corrected import Corrected
 from parco.stores.durable import durable
 from parco.stores.lease import Lease, Watch, granted
 from parco.stores.owner import Owner, current_owner, requests_in_hand
@@ -37,7 +38,6 @@ from parco.stores.records import (
     Stored,
 )
 from parco.stores.sealing import sealed
-from parco.stores.witnessed import Witnessed
 
 __all__ = ["BUSY_SECONDS", "Store"]
 
@@ -66,7 +66,7 @@ class _Attempt:
     started: set[int] = field(default_factory=set)
 
 
-class Store(Witnessed):
+class Store(Corrected):
     """For every method: what it wrote is durable when it returns, and if it raises, nothing was written.
 
     One exception, said by its message: where the machine fails in the very moment of a commit, a StorageError may leave
@@ -279,7 +279,7 @@ class Store(Witnessed):
             return reading.account_rows(connection)
 
     def history(self) -> list[HistoryRow]:
-        """All signings, revisions, changes of caps and requests, in order."""
+        """All signings, revisions, changes of caps, corrections and requests, in order."""
         with self._reading() as connection:
             return reading.history_rows(connection)
 
@@ -294,11 +294,6 @@ class Store(Witnessed):
             state = verify.verify(connection)
             self._check_database(connection)
             return state
-
-    @durable
-    def erase(self, kind: str, text: str) -> bool:
-        """Erases a text for good (see `texts.ERASABLE`), every entry standing; returns whether it was there."""
-        return self._write(lambda connection: texts.erase(connection, kind, text))
 
     @abstractmethod
     def repeated(self, request: int) -> None:

@@ -1,9 +1,10 @@
 """The tables of ledger format 1: entries and answers only ever grow, everything else can be rebuilt or may be lost.
 
 `entries` is the ledger. `texts` holds what entries name by salted digest, and may be erased. `accounts`, `caps`,
-`contracts`, `requests`, `schedules`, `steps` and `refinements` are projections of the entries, kept so that spending is
-one conditional UPDATE. `answers`, `secrets`, `owners` and `leases` hold what no entry may. `tree` holds the nodes of
-the Merkle tree, each with the leaf that completes it, and `heads` what was signed after each commit; `keys` signs, and
+`contracts`, `requests`, `schedules`, `steps`, `refinements`, `corrections` and `recosts` are projections of the
+entries, kept so that spending is one conditional UPDATE. `answers`, `secrets`, `owners` and `leases` hold what no entry
+may. `tree` holds the nodes of the Merkle tree, each with the leaf that completes it, and `heads` what was signed after
+each commit; `keys` signs, and
 `strays` are heads seen outside that this ledger signed and does not extend. Every store has the same tables; what a
 database system adds to them (SQLite's triggers below, PostgreSQL's in `postgres_schema`) keeps all that is only added
 from being changed.
@@ -32,12 +33,14 @@ __all__ = [
     "answers",
     "caps",
     "contracts",
+    "corrections",
     "entries",
     "heads",
     "keys",
     "leases",
     "metadata",
     "owners",
+    "recosts",
     "refinements",
     "requests",
     "schedules",
@@ -107,6 +110,31 @@ caps = Table(
     _key("seq", ForeignKey("entries.seq")),
     _key("account", ForeignKey("accounts.account")),
     Column("cap", Integer, CheckConstraint("cap >= 0"), nullable=False),
+    sqlite_strict=True,
+)
+
+# Which entries correct an entry or a request (`about`); of a `supersede`, what stands instead: 0 for nothing.
+corrections = Table(
+    "corrections",
+    metadata,
+    _key("about", ForeignKey("entries.seq")),
+    _key("seq", ForeignKey("entries.seq")),
+    Column("tag", Text, nullable=False),
+    Column("stands", Integer),
+    CheckConstraint("tag IN ('amend', 'supersede', 'recost', 'flag')", name="known_tag"),
+    CheckConstraint("(tag = 'supersede') = (stands IS NOT NULL)", name="superseded_by"),
+    CheckConstraint("about < seq", name="about_the_past"),
+    sqlite_strict=True,
+)
+
+# What each `recost` entry added to an account: claims made before it have to add it.
+recosts = Table(
+    "recosts",
+    metadata,
+    _key("seq", ForeignKey("entries.seq")),
+    _key("account", ForeignKey("accounts.account")),
+    Column("cost", Integer, nullable=False),
+    Column("delta", Integer, nullable=False),
     sqlite_strict=True,
 )
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, update
 
 from parco import canonical
-from parco.errors import InternalError, RequestError, VerificationError
+from parco.errors import InternalError, VerificationError
 from parco.stores import tables
 from parco.stores.statements import Insertion, Prepared
 
@@ -36,10 +36,23 @@ __all__ = [
     "read_all",
 ]
 
-KINDS = ("actor", "contract", "dataset", "key", "label", "name", "question", "reason", "schedule", "terms")
+KINDS = (
+    "actor",
+    "contract",
+    "dataset",
+    "key",
+    "label",
+    "name",
+    "question",
+    "reason",
+    "remark",
+    "schedule",
+    "terms",
+)
 
 # The others hold the budget together: with a data set's name gone, the data set could be signed as if it were new.
-ERASABLE = ("actor", "key", "question", "reason")
+# A remark is what an amended text reads instead, a title or a note.
+ERASABLE = ("actor", "key", "question", "reason", "remark")
 
 _SALT_BYTES = 16
 
@@ -122,12 +135,13 @@ def check_lookups(connection: Connection) -> None:
             raise VerificationError("a text of the ledger would not be found again: its look-up differs from it")
 
 
-def erase(connection: Connection, kind: str, text: str) -> bool:
-    """Erases a text for good; returns whether it was there. Answers to an erased question are found no more."""
-    if kind not in ERASABLE:
-        raise RequestError(f"only texts of these kinds can be erased: {', '.join(ERASABLE)}")
-    gone = update(tables.texts).where(tables.texts.c.lookup == lookup(kind, text))
-    return connection.execute(gone.values(salt=None, text=None, lookup=None)).rowcount == 1
+def erase(connection: Connection, digests: Sequence[str]) -> int:
+    """Erases texts for good; returns how many were there. Whoever calls this sees to it that they may be (ERASABLE).
+
+    Answers to an erased question are found no more.
+    """
+    gone = update(tables.texts).where(_TEXTS.digest.in_(digests), _TEXTS.text.is_not(None))
+    return connection.execute(gone.values(salt=None, text=None, lookup=None)).rowcount
 
 
 def normal(text: str) -> str:

@@ -16,6 +16,8 @@ __all__ = ["VERSION", "run_steps"]
 VERSION = 5
 """The version of the tables that this parco reads and writes."""
 
+_SIGNED = 3
+
 # What each version added. 1 is the first.
 _CAPS = (
     "CREATE TABLE IF NOT EXISTS caps (seq INTEGER NOT NULL, account INTEGER NOT NULL,"
@@ -70,6 +72,17 @@ _REFINEMENTS = (
     " FOREIGN KEY(request) REFERENCES requests (request)) STRICT",
 )
 
+_CORRECTIONS = (
+    "CREATE TABLE corrections (about INTEGER NOT NULL, seq INTEGER NOT NULL, tag TEXT NOT NULL, stands INTEGER,"
+    " PRIMARY KEY (about, seq), CONSTRAINT known_tag CHECK (tag IN ('amend', 'supersede', 'recost', 'flag')),"
+    " CONSTRAINT superseded_by CHECK ((tag = 'supersede') = (stands IS NOT NULL)),"
+    " CONSTRAINT about_the_past CHECK (about < seq), FOREIGN KEY(about) REFERENCES entries (seq),"
+    " FOREIGN KEY(seq) REFERENCES entries (seq)) STRICT",
+    "CREATE TABLE recosts (seq INTEGER NOT NULL, account INTEGER NOT NULL, cost INTEGER NOT NULL,"
+    " delta INTEGER NOT NULL, PRIMARY KEY (seq, account), FOREIGN KEY(seq) REFERENCES entries (seq),"
+    " FOREIGN KEY(account) REFERENCES accounts (account)) STRICT",
+)
+
 
 def run_steps(connection: Connection, version: int) -> None:
     """Takes a ledger from `version` to VERSION; VerificationError, and nothing changes, if it does not add up.
@@ -100,9 +113,9 @@ def _to_4(connection: Connection) -> None:
 
 
 def _to_5(connection: Connection) -> None:
-    """The life of a release: schedules and their steps, and refinements. A ledger of before has no such entry."""
-    _execute(connection, _SCHEDULES)
-    _execute(connection, _REFINEMENTS)
+    """The life of a release: schedules, steps, refinements, corrections. A ledger of before has no such entry."""
+    for statements in (_SCHEDULES, _REFINEMENTS, _CORRECTIONS):
+        _execute(connection, statements)
 
 
 _STEPS = {2: _to_2, 3: _to_3, 4: _to_4, 5: _to_5}

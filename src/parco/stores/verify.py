@@ -25,8 +25,9 @@ class Shown:
     settle entry, privacy, key and question, `contracts` the entry, data set, name and first account of each contract in
     force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a head, by its root,
     `schedules` data set, name and end of each, `steps` their questions and the requests that drew them, `refinements`
-    the last request that refines an answered one. Not compared by `check`: the public `keys`, and the sizes of heads
-    that nothing has answered for, which no entry knows.
+    the last request that refines an answered one, `corrections` each one's tag, by what it is about and its entry, and
+    what a `supersede` puts instead, `recosts` what each added to an account. Not compared by `check`: the public
+    `keys`, and the sizes of heads that nothing has answered for, which no entry knows.
     """
 
     size: int
@@ -41,6 +42,8 @@ class Shown:
     schedules: Mapping[int, tuple[str, str, int | None]]
     steps: Mapping[tuple[int, int], tuple[str, int | None]]
     refinements: Mapping[int, int]
+    corrections: Mapping[tuple[int, int], tuple[str, int | None]]
+    recosts: Mapping[tuple[int, int], tuple[int, int]]
     keys: frozenset[str] = frozenset()
     unanswered: tuple[int, ...] = ()
 
@@ -63,6 +66,8 @@ _WORDS = {
     "schedules": "the schedules",
     "steps": "the steps of schedules",
     "refinements": "the list of refinements",
+    "corrections": "the list of corrections",
+    "recosts": "the list of recosts",
 }
 
 
@@ -105,6 +110,10 @@ def shown(connection: Connection) -> Shown:
             (row.schedule, row.step): (row.question, row.request) for row in connection.execute(select(tables.steps))
         },
         refinements={row.parent: row.request for row in connection.execute(select(tables.refinements))},
+        corrections={
+            (row.about, row.seq): (row.tag, row.stands) for row in connection.execute(select(tables.corrections))
+        },
+        recosts={(row.seq, row.account): (row.cost, row.delta) for row in connection.execute(select(tables.recosts))},
         keys=frozenset(connection.scalars(select(tables.keys.c.key))),
         unanswered=tuple(size for _, size, entry in lost if entry is None),
     )
@@ -150,6 +159,8 @@ def _added_up(state: State) -> Shown:
         },
         steps=dict(state.steps),
         refinements=dict(state.refinements),
+        corrections=dict(state.corrections),
+        recosts=dict(state.added),
     )
 
 

@@ -30,7 +30,7 @@ from parco.privacy.composition.outcomes import FINITE, narrow_outcomes
 from parco.privacy.composition.rounding import exp_of, log_interval, log_rest
 from parco.privacy.composition.sampled_interval import Density, SampledInterval, exponential, gaussian, laplace
 from parco.privacy.composition.solve import Order, Solved, is_near, solve, solve_delta
-from parco.privacy.facts import Approximate, Exponential, Gaussian, Laplace
+from parco.privacy.facts import Approximate, Gaussian, Laplace
 from parco.privacy.schedule import ScheduledRelease
 
 __all__ = ["delta_aside", "epsilon_aside", "is_rare"]
