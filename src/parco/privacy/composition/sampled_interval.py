@@ -77,10 +77,10 @@ class Density:
         return logs
 
     def roughness(self, places: Complexes) -> Floats:
-        """By how many units `log_at` may be off, its places by 8 units of the width."""
+        """By how many units `log_at` may be off, its places by 4 units of the width."""
         size = np.abs(places)
         parts = abs(self.log_scale) + size / 2 + size**2 / (2 * self.variance)
-        return 4 * ELEMENTARY * (1 + parts) + 8 * self.width * (0.5 + size / self.variance)
+        return 4 * ELEMENTARY * (1 + parts) + 4 * self.width * (0.5 + size / self.variance)
 
     def log_most(self, low: Floats, high: Floats, height: float) -> Floats:
         """At least log|density| where low <= Re l <= high and abs(Im l) <= height."""
@@ -201,7 +201,7 @@ class SampledInterval:
         top = float(rule.logs.real.max())
         terms = np.exp(rule.logs - top)
         values, bounds = excess(terms, rule.rises, rule.roughness, rule.blur, line)
-        rough = float((np.abs(terms) * (rule.roughness + 1.5 * len(terms) + 12)).sum())
+        rough = float((np.abs(terms) * (rule.roughness + 80)).sum())
         off = 2 * math.exp(rule.log_error - top) + self.aside * math.exp(-top)
         # What is set aside has rise 0, and is missing in the sum of terms alone.
         centre = float(terms.sum().real)
@@ -259,7 +259,7 @@ class SampledInterval:
             ends = np.array(self.density.ends)
             above = np.append(above, [0, self.density.width][: len(ends)])
             plain, rough = np.append(plain, ends), np.append(rough, 32 + 4 * np.abs(ends))
-        rises, blur = log_rise(self._log_share, self.log_rest - self._least_loss, above)
+        rises, blur = log_rise(self._log_share, self.log_rest - self._least_loss, self._share_off, above)
         if self.removal:
             # Masses are those of the mixture, r dQ.
             plain, rough = plain + rises + self._least_loss, rough + blur + 256 * abs(self._least_loss)
@@ -284,6 +284,12 @@ class SampledInterval:
     def _log_share(self) -> float:
         """log of the share of q e^l in r at the lower end."""
         return math.log(self.rate) + self.density.low - self._least_loss
+
+    @property
+    def _share_off(self) -> float:
+        """By how many units that, and log(1 - q) less the least loss, may be off."""
+        logs = abs(math.log(self.rate)) + abs(self.log_rest) + 1
+        return 2 * ELEMENTARY * logs + 4 * abs(self.density.low) + 256 * abs(self._least_loss)
 
     def _height(self, c: float) -> float:
         """y: the integrand grows by no more than some e^4 in the ellipses, 2y < pi, and the ways up and down cancel

@@ -150,7 +150,7 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
 
 def _below(aim: Aim, found: Solved, bound: float) -> float:
     """An epsilon below the root, as far as is known."""
-    return 0.9 * (min(found.lower, bound) if found.lower > 0 else aim.epsilon)
+    return 0.9 * (min(found.lower, bound) if found.lower > 0 else min(aim.epsilon, found.upper / 2))
 
 
 def _nearer(aim: Aim, made: AnyProfile, found: Solved, tolerance: float, following: Aim) -> Aim:
@@ -158,7 +158,7 @@ def _nearer(aim: Aim, made: AnyProfile, found: Solved, tolerance: float, followi
     slope = -made.log_delta(found.upper)[1]
     share = min(0.4 * tolerance * found.upper * slope, _SHARE_MOST)
     known = slope <= 2 * max(aim.slope, made.line.c)
-    return replace(following, share=max(min(share, aim.share / 8) if known else share, 1e-15), slope=slope)
+    return replace(following, share=max(min(share, aim.share / 4) if known else share, 1e-15), slope=slope)
 
 
 def _sharper(order: Order, rough: Profile, *, late: bool) -> Iterator[AnyProfile]:
