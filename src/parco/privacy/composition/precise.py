@@ -32,7 +32,7 @@ _BITS = 224
 _LOG_SMALL = 140.0
 _NODES_MAX = 1 << 17
 # Nodes times points of a quadrature: what a few seconds allow.
-_WORK_MAX = 1 << 26
+_WORK_MAX = 1 << 25
 
 
 @dataclass(frozen=True)
