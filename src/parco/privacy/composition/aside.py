@@ -4,7 +4,7 @@ Three things may be done to a release's outcomes, and what each does to delta(ep
 
 - *Told.* Outcomes that lose at least T are taken out, m the probability (of the first law) that any release has one. Of
   the rest E[e^-S] is hardly above 1, so that they tell nearly all: E[(1 - e^(eps-l-S))+] >= 1 - e^(eps-T) E[e^-S].
-- *Dropped.* Outcomes of a probability that does not matter are taken out, or moved: h = (1 - e^(eps-L))+ lies in [0, 1].
+- *Dropped.* Outcomes of a probability that does not matter are taken out, or moved: (1 - e^(eps-L))+ lies in [0, 1].
 - What is left is a measure of less than 1, whose profile the nodes give as they give any other.
 
 Source: docs/mathematics.md, "Outliers set aside".
@@ -30,13 +30,13 @@ from parco.privacy.composition.outcomes import FINITE, infinite_mass, narrow_out
 from parco.privacy.composition.rounding import exp_of, log_interval, log_rest
 from parco.privacy.composition.sampled_interval import Density, SampledInterval, exponential, gaussian, laplace
 from parco.privacy.composition.solve import Order, Solved, is_near, solve, solve_delta
-from parco.privacy.facts import Approximate, Exponential, Gaussian, Laplace
+from parco.privacy.facts import Approximate, Gaussian, Laplace
 from parco.privacy.schedule import ScheduledRelease
 
 __all__ = ["delta_aside", "epsilon_aside", "is_rare"]
 
-# How far below T an epsilon has to lie: then no more than e^-50 < 2^-72 times the masses' sum over the masses kept is not
-# known of what is told, which is 2^-60 of m where most is neither told nor infinite.
+# How far below T an epsilon has to lie: then no more than e^-50 < 2^-72 times the masses' sum over the masses kept is
+# not known of what is told, which is below 2^-60 of m where most is neither told nor infinite.
 _MARGIN = 50.0
 _KNOWN = 1 - Fraction(1, 2**60)
 _MOST = Fraction(99, 100)
@@ -78,8 +78,8 @@ Others = Callable[[Groups], Order]
 
 
 def is_rare(groups: Groups) -> bool:
-    """Whether outliers are likely to decide: units drawn seldom for Gaussian noise, whose tails are then heavier than any
-    line at any c shows well; hardly any noise; or what a sampled approximate mechanism tells once in a long time."""
+    """Whether outliers are likely to decide: units drawn seldom for Gaussian noise, whose tails are then heavier than
+    any line at any c shows well; hardly any noise; or what a sampled approximate mechanism hardly ever tells."""
     found = groups.kinds.get((Gaussian, True))
     if found is not None and len(found.releases) <= _DIFFERENT_MAX:
         return bool(float(found.times @ found.rates) < _DRAWS_FEW or found.sizes.max() >= _BARE)
@@ -87,7 +87,13 @@ def is_rare(groups: Groups) -> bool:
 
 
 def epsilon_aside(
-    groups: Groups, deltas: tuple[Fraction, Fraction], tolerance: float, *, removal: bool, ceiling: float, others: Others
+    groups: Groups,
+    deltas: tuple[Fraction, Fraction],
+    tolerance: float,
+    *,
+    removal: bool,
+    ceiling: float,
+    others: Others,
 ) -> Solved:
     """As `solve`, outliers set aside: for `deltas` at most and at least delta, what is told of the releases' own taken
     off."""
@@ -136,9 +142,7 @@ def _moved(epsilons: tuple[float, float], off: float) -> tuple[float, float]:
     return max(low - 4 * math.ulp(low), 0.0), max(high + 4 * math.ulp(high), 0.0)
 
 
-def set_aside(
-    groups: Groups, *, removal: bool, threshold: float, budget: Fraction, others: Others
-) -> Aside:
+def set_aside(groups: Groups, *, removal: bool, threshold: float, budget: Fraction, others: Others) -> Aside:
     """For every sequence of releases, returns it without what loses at least `threshold` and what is as rare as the
     budget, or raises InternalError. `others` knows releases that are left as they are."""
     if budget < _LEAST:
@@ -213,7 +217,8 @@ def _gaussian(release: ScheduledRelease, removal: bool, threshold: float, share:
         return (share_of_p * under_p.erfc() + (1 - share_of_p) * under_q.erfc()) / 2
 
     below, above = beyond(density.low, -1), beyond(density.high, 1)
-    return _left(release, removal, density, told=above if is_told else arb(0), dropped=below + (0 if is_told else above))
+    told, cut = (above, arb(0)) if is_told else (arb(0), above)
+    return _left(release, removal, density, told=told, dropped=below + cut)
 
 
 def _bare(release: ScheduledRelease, removal: bool) -> _Left:

@@ -29,7 +29,9 @@ def complex_expm1(values: Complexes) -> Complexes:
     there."""
     real, imaginary = values.real, values.imag
     half = np.sin(imaginary / 2)
-    return (np.expm1(real) * np.cos(imaginary) - 2 * half * half) + 1j * (np.exp(real) * np.sin(imaginary))
+    parts = np.expm1(real) * np.cos(imaginary) - 2 * half * half, np.exp(real) * np.sin(imaginary)
+    risen: Complexes = parts[0] + 1j * parts[1]
+    return risen
 
 
 def complex_log1p(values: Complexes) -> Complexes:
@@ -39,7 +41,7 @@ def complex_log1p(values: Complexes) -> Complexes:
     return logs
 
 
-def log_rise(log_share: float, log_rest: float, off: float, rises: Complexes) -> tuple[Complexes, Floats]:
+def log_rise(log_share: float, log_rest: float, off: float, rises: Complexes | Floats) -> tuple[Complexes, Floats]:
     """log(1 - w + w e^d) for Re d >= 0 and abs(Im d) <= 1.2, and its error in units of u: small where it is small.
 
     `log_share`, `log_rest`: log w and log(1 - w), each off by at most `off` units of 1; d is off by at most 8 units of
@@ -52,7 +54,8 @@ def log_rise(log_share: float, log_rest: float, off: float, rises: Complexes) ->
     moved = np.where(near, share * complex_expm1(np.where(near, rises, 0)), np.exp(np.where(far, 0, drift)) - share)
     small = complex_log1p(np.where(far, 0, moved))
     # An error of log w counts as the result's own size, one of d as at most 3 w e^d d.
-    blur = np.abs(moved) * 3 * (off + 2 * ELEMENTARY * abs(log_share) + 16 * ELEMENTARY) + 32 * np.exp(np.where(far, 0, drift.real)) * np.abs(rises)
+    blur = np.abs(moved) * 3 * (off + 2 * ELEMENTARY * abs(log_share) + 16 * ELEMENTARY)
+    blur += 32 * np.exp(np.where(far, 0, drift.real)) * np.abs(rises)
     ratio = np.exp(log_rest - np.where(far, drift, 0))
     large = drift + complex_log1p(ratio)
     # Neither term is more than 1.5 times their sum, as their angle is at most 1.2.
@@ -76,8 +79,8 @@ def excess(
     """For terms and losses of shape (points,), the sum of terms (e^(itL) - 1) at each height, and a bound on its
     rounding.
 
-    `roughness`: relative error of each term, `blur`: absolute error of each loss, in units of u; Im L >= 0. With A and B
-    those of a part of the height each, e^(i(a+b)L) - 1 = AB + A + B.
+    `roughness`: relative error of each term, `blur`: absolute error of each loss, in units of u; Im L >= 0. With A and
+    B those of a part of the height each, e^(i(a+b)L) - 1 = AB + A + B.
     """
     block = math.isqrt(line.count - 1) + 1
     rows, columns = np.arange(-(-line.count // block))[:, np.newaxis], np.arange(block)[:, np.newaxis]

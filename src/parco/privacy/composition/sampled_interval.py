@@ -71,12 +71,12 @@ class Density:
         """How far a path may leave the real line: less than where arg r turns, and where the density grows."""
         return min(1.2, 2 * self.width, 0.7 * math.sqrt(self.variance))
 
-    def log_at(self, places: Complexes) -> Complexes:
+    def log_at(self, places: Complexes | Floats) -> Complexes:
         """The logarithm of the density."""
-        logs: Complexes = self.log_scale - places / 2 - places**2 / (2 * self.variance)
+        logs: Complexes = self.log_scale - places / 2 - places**2 / (2 * self.variance) + 0j
         return logs
 
-    def roughness(self, places: Complexes) -> Floats:
+    def roughness(self, places: Complexes | Floats) -> Floats:
         """By how many units `log_at` may be off, its places by 4 units of the width."""
         size = np.abs(places)
         parts = abs(self.log_scale) + size / 2 + size**2 / (2 * self.variance)
@@ -210,7 +210,8 @@ class SampledInterval:
         logs, errors = log_one_and(moved, error)
         heights = line.heights
         turned = 1j * heights * self._least
-        return self.times * (logs + turned), self.times * (errors + 256 * UNIT * np.abs(turned))
+        ratios: Complexes = self.times * (logs + turned)
+        return ratios, self.times * (errors + 256 * UNIT * np.abs(turned))
 
     def envelope(self, c: float) -> Callable[[float], float]:
         """For every height, at least the sum of log|M(c + it)/M(c)| over t >= height: by the sizes of the terms, which
@@ -366,8 +367,8 @@ class SampledInterval:
 
 @cache
 def _gauss_legendre() -> tuple[Floats, Floats, Floats]:
-    """The rule of 18 points on (-1, 1), and how far each is from -1, rounded to the nearest doubles: NumPy's own weights
-    are off by some 10^-13."""
+    """The rule of 18 points on (-1, 1), and how far each is from -1, rounded to the nearest doubles: NumPy's own
+    weights are off by some 10^-13."""
     with precision(_BITS):
         roots = [arb.legendre_p_root(_POINTS, place, weight=True) for place in range(_POINTS)]
         knots, weights = (np.array([float(root[place].mid()) for root in roots]) for place in (0, 1))
