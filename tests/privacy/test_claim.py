@@ -11,7 +11,6 @@ import pytest
 from parco.errors import RequestError
 from parco.measure import Measure
 from parco.privacy import claim, classical, expost, gaussian
-from parco.privacy.schedule import Schedule
 
 GDP = claim.Context("customer", "add-or-remove", "at most 12 groups, 1 row each", Measure.GDP)
 PURE = replace(GDP, measure=Measure.PURE)
@@ -154,39 +153,3 @@ def test_words_tell_what_an_attacker_finds_only_where_every_set_is_bounded() -> 
         assert ("finds at most" in made.in_words()) is (made.basis == "cap")
         parts = (made.context.in_words(), made.statement(), *made.caveats())
         assert made.in_words() == " ".join(parts)
-
-
-def plan(**scales: str) -> Schedule:
-    return Schedule.of([{"mechanism": kind, "sensitivity": "1", "scale": scale} for kind, scale in scales.items()])
-
-
-def test_a_schedule_is_claimed_by_composition_and_is_tight_where_all_noise_is_gaussian() -> None:
-    told = {"total": Fraction(1, 4), "delta": DELTA, "schedules": ("weekly", "yearly")}
-    made = claim.schedule_claim(GDP, plan(gaussian="2"), **told)  # type: ignore[arg-type]
-    assert made.epsilon == gaussian.epsilon_upper(Fraction(1, 4), DELTA)
-    assert (made.accountant, made.status, made.basis, made.fixed_in_advance) == ("pld", "tight", "schedule", True)
-    assert made.record()["schedules"] == ["weekly", "yearly"]
-    assert made.record().keys() == CARRIED | {"schedules"}
-    mixed = claim.schedule_claim(GDP, plan(gaussian="2", laplace="3"), **told)  # type: ignore[arg-type]
-    assert mixed.status == "valid"
-    assert mixed.epsilon > made.epsilon
-
-
-def test_a_schedule_is_worded_as_a_whole_that_ends_with_a_release_outside() -> None:
-    made = claim.schedule_claim(GDP, plan(gaussian="2"), total=Fraction(1, 4), delta=DELTA, schedules=("weekly",))
-    words = made.in_words()
-    assert "The whole of what was fixed in advance (weekly), drawn or not, and nothing outside of it" in words
-    assert "ends with the first release outside" in words
-    assert "Tight: the noise" in words
-    assert "not a tight one" not in words
-    assert "finds at most" in words
-    assert "odds" not in words
-
-
-def test_without_delta_only_a_pure_schedule_has_a_claim_and_it_is_the_sum() -> None:
-    made = claim.schedule_claim(PURE, plan(laplace="2"), total=Fraction(1, 2), delta=Fraction(0), schedules=("s",))
-    assert (made.epsilon, made.accountant, made.status) == (Fraction(1, 2), "basic", "valid")
-    with pytest.raises(RequestError, match="delta above 0"):
-        claim.schedule_claim(GDP, plan(gaussian="2"), total=Fraction(1, 4), delta=Fraction(0), schedules=("s",))
-    with pytest.raises(RequestError, match="not negative"):
-        claim.schedule_claim(GDP, plan(gaussian="2"), total=Fraction(-1), delta=DELTA, schedules=("s",))

@@ -2,9 +2,9 @@
 
 Three things may be done to a release's outcomes, and what each does to delta(eps) is known from both sides.
 
-- *Told.* Outcomes that lose at least T are taken out, m the probability (of the first law) that any release has one.
-  Given one of loss l, the rest S has E[e^-S] <= 1, so that 1 >= E[(1 - e^(eps-l-S))+] >= 1 - e^(eps-T).
-- *Dropped.* Outcomes of a probability that does not matter are taken out, or moved: h = (1 - e^(eps-L))+ lies in [0, 1].
+- *Told.* Outcomes that lose at least T are taken out, m the probability (of the first law) that any release has one. Of
+  the rest E[e^-S] is hardly above 1, so that they tell nearly all: E[(1 - e^(eps-l-S))+] >= 1 - e^(eps-T) E[e^-S].
+- *Dropped.* Outcomes of a probability that does not matter are taken out, or moved: (1 - e^(eps-L))+ lies in [0, 1].
 - What is left is a measure of less than 1, whose profile the nodes give as they give any other.
 
 Source: docs/mathematics.md, "Outliers set aside".
@@ -26,7 +26,7 @@ from parco.privacy.composition.contour import Moments
 from parco.privacy.composition.families import Family
 from parco.privacy.composition.finite import FiniteLosses
 from parco.privacy.composition.groups import Groups
-from parco.privacy.composition.outcomes import FINITE, narrow_outcomes
+from parco.privacy.composition.outcomes import FINITE, infinite_mass, narrow_outcomes
 from parco.privacy.composition.rounding import exp_of, log_interval, log_rest
 from parco.privacy.composition.sampled_interval import Density, SampledInterval, exponential, gaussian, laplace
 from parco.privacy.composition.solve import Order, Solved, is_near, solve, solve_delta
@@ -35,9 +35,11 @@ from parco.privacy.schedule import ScheduledRelease
 
 __all__ = ["delta_aside", "epsilon_aside", "is_rare"]
 
-# How far below T an epsilon has to lie: then at most e^-50 of m is not known of what is told.
+# How far below T an epsilon has to lie: then no more than e^-50 < 2^-72 times the masses' sum over the masses kept is
+# not known of what is told, which is below 2^-60 of m where most is neither told nor infinite.
 _MARGIN = 50.0
-_KNOWN = 1 - Fraction(1, 2**72)
+_KNOWN = 1 - Fraction(1, 2**60)
+_MOST = Fraction(99, 100)
 _THRESHOLDS = (64.0, 256.0, 1024.0, 4096.0, math.inf)
 _BUDGETS = tuple(Fraction(1, 10**digits) for digits in (15, 30, 60, 120, 240))
 # Of delta, times the tolerance, what may be dropped or moved.
@@ -76,8 +78,8 @@ Others = Callable[[Groups], Order]
 
 
 def is_rare(groups: Groups) -> bool:
-    """Whether outliers are likely to decide: units drawn seldom for Gaussian noise, whose tails are then heavier than any
-    line at any c shows well; hardly any noise; or what a sampled approximate mechanism tells once in a long time."""
+    """Whether outliers are likely to decide: units drawn seldom for Gaussian noise, whose tails are then heavier than
+    any line at any c shows well; hardly any noise; or what a sampled approximate mechanism hardly ever tells."""
     found = groups.kinds.get((Gaussian, True))
     if found is not None and len(found.releases) <= _DIFFERENT_MAX:
         return bool(float(found.times @ found.rates) < _DRAWS_FEW or found.sizes.max() >= _BARE)
@@ -97,7 +99,10 @@ def epsilon_aside(
     off."""
     budget = deltas[0] * Fraction(tolerance) * _SHARE
     for threshold in _THRESHOLDS:
-        aside = set_aside(groups, removal=removal, threshold=threshold, budget=budget, others=others)
+        try:
+            aside = set_aside(groups, removal=removal, threshold=threshold, budget=budget, others=others)
+        except InternalError:
+            continue
         least = deltas[0] - aside.told[1] - aside.dropped
         if least <= 0 or (threshold < math.inf and aside.told[1] == 0):
             continue
@@ -157,6 +162,11 @@ def set_aside(groups: Groups, *, removal: bool, threshold: float, budget: Fracti
             dropped += left.dropped * release.times
             off += left.off * release.times * (1 + 1e-9)
         told = -log_kept.expm1()
+        infinite = -sum(
+            ((-infinite_mass(one.facts, one.rate, removal=removal)).log1p() * one.times for one in touched), arb(0)
+        ).expm1()
+        if not (told < ball(_MOST) and infinite < ball(_MOST)):
+            raise InternalError("most of a composition tells all, and cannot be set aside")
         return Aside(Order(Moments(families)), (max(lower(told), Fraction(0)), upper(told)), upper(dropped), off)
 
 
@@ -207,9 +217,8 @@ def _gaussian(release: ScheduledRelease, removal: bool, threshold: float, share:
         return (share_of_p * under_p.erfc() + (1 - share_of_p) * under_q.erfc()) / 2
 
     below, above = beyond(density.low, -1), beyond(density.high, 1)
-    return _left(
-        release, removal, density, told=above if is_told else arb(0), dropped=below + (0 if is_told else above)
-    )
+    told, cut = (above, arb(0)) if is_told else (arb(0), above)
+    return _left(release, removal, density, told=told, dropped=below + cut)
 
 
 def _bare(release: ScheduledRelease, removal: bool) -> _Left:

@@ -1,7 +1,7 @@
 """Sampled Gaussian releases with hardly any noise: a draw shows, so that the loss is one of two simple ones.
 
-With mu = D/s large, l ~ N(mu^2/2, mu^2) for a unit that was drawn and N(-mu^2/2, mu^2) for one that was not lie far apart,
-and log(1 - q + q e^l) is l + log q or log(1 - q) but for next to nothing: this is the law of these two. Source:
+With mu = D/s large, l ~ N(mu^2/2, mu^2) for a unit that was drawn and N(-mu^2/2, mu^2) for one that was not lie far
+apart, and log(1 - q + q e^l) is l + log q or log(1 - q) but for next to nothing: this is the law of these two. Source:
 docs/mathematics.md, "Outliers set aside".
 """
 
@@ -64,7 +64,8 @@ class Bare:
         return self.times * value, self.times * UNIT * units
 
     def log_ratios(self, line: Line) -> tuple[Complexes, Floats]:
-        """M(z)/M(c) = e^(it log(1-q)) (1 + w (e^(it(log q - log(1-q)) + v(it(2c+1) - t^2)/2) - 1)), w the share at c."""
+        """M(z)/M(c) = e^(it log(1-q)) (1 + w (e^(it(log q - log(1-q)) + v(it(2c+1) - t^2)/2) - 1)), w the share at
+        c."""
         ahead, heights = self._ahead(line.c), line.heights
         log_share = -float(np.logaddexp(0, -ahead))
         turn = self.log_rate - self.log_rest + self.variance * (2 * line.c + 1) / 2
@@ -76,7 +77,8 @@ class Bare:
         error = UNIT * (np.abs(moved) * (units + 8 * ELEMENTARY) + math.exp(log_share) * (4 * ELEMENTARY * reach + 32))
         logs, errors = log_one_and(moved, error * (1 + 1e-9))
         turned = 1j * heights * self.log_rest
-        return self.times * (logs + turned), self.times * (errors + 4 * ELEMENTARY * UNIT * np.abs(turned))
+        ratios: Complexes = self.times * (logs + turned)
+        return ratios, self.times * (errors + 4 * ELEMENTARY * UNIT * np.abs(turned))
 
     def envelope(self, c: float) -> Callable[[float], float]:
         """1 - w + w e^(-v t^2/2), which falls."""

@@ -20,8 +20,8 @@ __all__ = ["complex_expm1", "complex_log1p", "excess", "log_one_and", "log_rise"
 _LOG_SMALL = math.log(0.5)
 # Where a ratio is nearer to 1, its logarithm is known relative to itself.
 _EXCESS = 0.25
-# So many points at a time.
-_POINTS = 1 << 12
+# So many points at a time: a sum of so many products is off by no more than their number allows.
+_POINTS = 1 << 6
 
 
 def complex_expm1(values: Complexes) -> Complexes:
@@ -29,7 +29,9 @@ def complex_expm1(values: Complexes) -> Complexes:
     there."""
     real, imaginary = values.real, values.imag
     half = np.sin(imaginary / 2)
-    return (np.expm1(real) * np.cos(imaginary) - 2 * half * half) + 1j * (np.exp(real) * np.sin(imaginary))
+    parts = np.expm1(real) * np.cos(imaginary) - 2 * half * half, np.exp(real) * np.sin(imaginary)
+    risen: Complexes = parts[0] + 1j * parts[1]
+    return risen
 
 
 def complex_log1p(values: Complexes) -> Complexes:
@@ -39,11 +41,11 @@ def complex_log1p(values: Complexes) -> Complexes:
     return logs
 
 
-def log_rise(log_share: float, log_rest: float, rises: Complexes) -> tuple[Complexes, Floats]:
+def log_rise(log_share: float, log_rest: float, off: float, rises: Complexes | Floats) -> tuple[Complexes, Floats]:
     """log(1 - w + w e^d) for Re d >= 0 and abs(Im d) <= 1.2, and its error in units of u: small where it is small.
 
-    `log_share`, `log_rest`: log w and log(1 - w), off by at most 64 ELEMENTARY units of themselves and of 1; d is off by
-    at most 8 units of itself.
+    `log_share`, `log_rest`: log w and log(1 - w), each off by at most `off` units of 1; d is off by at most 8 units of
+    itself.
     """
     drift = log_share + rises
     near = rises.real < 1
@@ -52,14 +54,13 @@ def log_rise(log_share: float, log_rest: float, rises: Complexes) -> tuple[Compl
     moved = np.where(near, share * complex_expm1(np.where(near, rises, 0)), np.exp(np.where(far, 0, drift)) - share)
     small = complex_log1p(np.where(far, 0, moved))
     # An error of log w counts as the result's own size, one of d as at most 3 w e^d d.
-    unsure = 64 * ELEMENTARY * (1 + abs(log_share) + abs(log_rest))
-    blur = np.abs(moved) * 3 * (unsure + 16 * ELEMENTARY) + 32 * np.exp(np.where(far, 0, drift.real)) * np.abs(rises)
+    blur = np.abs(moved) * 3 * (off + 2 * ELEMENTARY * abs(log_share) + 16 * ELEMENTARY)
+    blur += 32 * np.exp(np.where(far, 0, drift.real)) * np.abs(rises)
     ratio = np.exp(log_rest - np.where(far, drift, 0))
     large = drift + complex_log1p(ratio)
     # Neither term is more than 1.5 times their sum, as their angle is at most 1.2.
-    large_blur = 1.5 * (2 * unsure + 64 * ELEMENTARY * abs(log_rest) + 10 * np.abs(rises) + 2 * np.abs(drift)) + 2 * (
-        np.abs(large) + 8 * ELEMENTARY
-    )
+    large_blur = 1.5 * (2 * off + 10 * np.abs(rises) + 4 * np.abs(drift) + 2 * abs(log_rest)) + 2 * np.abs(large)
+    large_blur += 16 * ELEMENTARY
     return np.where(far, large, small), np.where(far, large_blur, blur)
 
 
@@ -78,8 +79,8 @@ def excess(
     """For terms and losses of shape (points,), the sum of terms (e^(itL) - 1) at each height, and a bound on its
     rounding.
 
-    `roughness`: relative error of each term, `blur`: absolute error of each loss, in units of u; Im L >= 0. With A and B
-    those of a part of the height each, e^(i(a+b)L) - 1 = AB + A + B.
+    `roughness`: relative error of each term, `blur`: absolute error of each loss, in units of u; Im L >= 0. With A and
+    B those of a part of the height each, e^(i(a+b)L) - 1 = AB + A + B.
     """
     block = math.isqrt(line.count - 1) + 1
     rows, columns = np.arange(-(-line.count // block))[:, np.newaxis], np.arange(block)[:, np.newaxis]
@@ -95,10 +96,12 @@ def _rounding(terms: Complexes, losses: Complexes, roughness: Floats, blur: Floa
     """The sum of size times the units of each term, where it turns by less than 1 times how far it turns; and what the
     losses' own errors turn it by.
 
-    abs(AB) + abs(A) + abs(B) <= 8 min(tL, 1), and a sum of n complex products is off by (n + 2) sqrt 2 units of theirs.
+    abs(AB) + abs(A) + abs(B) <= 8 min(tL, 1), and a sum of n complex products is off by (n + 2) sqrt 2 units of theirs;
+    so many at a time, and then these sums.
     """
     reach, size = np.abs(losses), np.abs(terms)
-    units = size * (2 * roughness + 100 * ELEMENTARY + 12 * len(terms) + 200)
+    summed = min(len(terms), _POINTS) + len(terms) / _POINTS
+    units = size * (2 * roughness + 100 * ELEMENTARY + 12 * summed + 200)
     order = np.argsort(reach)
     still = np.concatenate([[0.0], np.cumsum((units * reach)[order])])
     turned = np.concatenate([np.cumsum(units[order][::-1])[::-1], [0.0]])

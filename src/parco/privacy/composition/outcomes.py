@@ -53,9 +53,7 @@ def _narrow(facts: Facts, rate: Fraction, width: float, *, removal: bool) -> tup
             log_masses = [mass.log() for mass in masses]
             if all(_is_narrow(value, width) for value in (*losses, *log_masses)):
                 return losses, log_masses
-    raise InternalError(
-        "points of a privacy profile lie so near one chord that a million bits do not tell them from it"
-    )
+    raise InternalError("points of a privacy profile lie so near one chord that a million bits do not tell them apart")
 
 
 def _is_narrow(value: arb, width: float) -> bool:

@@ -71,16 +71,16 @@ class Density:
         """How far a path may leave the real line: less than where arg r turns, and where the density grows."""
         return min(1.2, 2 * self.width, 0.7 * math.sqrt(self.variance))
 
-    def log_at(self, places: Complexes) -> Complexes:
+    def log_at(self, places: Complexes | Floats) -> Complexes:
         """The logarithm of the density."""
-        logs: Complexes = self.log_scale - places / 2 - places**2 / (2 * self.variance)
+        logs: Complexes = self.log_scale - places / 2 - places**2 / (2 * self.variance) + 0j
         return logs
 
-    def roughness(self, places: Complexes) -> Floats:
-        """By how many units `log_at` may be off, its places by 8 units of the width."""
+    def roughness(self, places: Complexes | Floats) -> Floats:
+        """By how many units `log_at` may be off, its places by 4 units of the width."""
         size = np.abs(places)
         parts = abs(self.log_scale) + size / 2 + size**2 / (2 * self.variance)
-        return 4 * ELEMENTARY * (1 + parts) + 8 * self.width * (0.5 + size / self.variance)
+        return 4 * ELEMENTARY * (1 + parts) + 4 * self.width * (0.5 + size / self.variance)
 
     def log_most(self, low: Floats, high: Floats, height: float) -> Floats:
         """At least log|density| where low <= Re l <= high and abs(Im l) <= height."""
@@ -201,7 +201,7 @@ class SampledInterval:
         top = float(rule.logs.real.max())
         terms = np.exp(rule.logs - top)
         values, bounds = excess(terms, rule.rises, rule.roughness, rule.blur, line)
-        rough = float((np.abs(terms) * (rule.roughness + 1.5 * len(terms) + 12)).sum())
+        rough = float((np.abs(terms) * (rule.roughness + 80)).sum())
         off = 2 * math.exp(rule.log_error - top) + self.aside * math.exp(-top)
         # What is set aside has rise 0, and is missing in the sum of terms alone.
         centre = float(terms.sum().real)
@@ -210,7 +210,8 @@ class SampledInterval:
         logs, errors = log_one_and(moved, error)
         heights = line.heights
         turned = 1j * heights * self._least
-        return self.times * (logs + turned), self.times * (errors + 256 * UNIT * np.abs(turned))
+        ratios: Complexes = self.times * (logs + turned)
+        return ratios, self.times * (errors + 256 * UNIT * np.abs(turned))
 
     def envelope(self, c: float) -> Callable[[float], float]:
         """For every height, at least the sum of log|M(c + it)/M(c)| over t >= height: by the sizes of the terms, which
@@ -259,7 +260,7 @@ class SampledInterval:
             ends = np.array(self.density.ends)
             above = np.append(above, [0, self.density.width][: len(ends)])
             plain, rough = np.append(plain, ends), np.append(rough, 32 + 4 * np.abs(ends))
-        rises, blur = log_rise(self._log_share, self.log_rest - self._least_loss, above)
+        rises, blur = log_rise(self._log_share, self.log_rest - self._least_loss, self._share_off, above)
         if self.removal:
             # Masses are those of the mixture, r dQ.
             plain, rough = plain + rises + self._least_loss, rough + blur + 256 * abs(self._least_loss)
@@ -284,6 +285,12 @@ class SampledInterval:
     def _log_share(self) -> float:
         """log of the share of q e^l in r at the lower end."""
         return math.log(self.rate) + self.density.low - self._least_loss
+
+    @property
+    def _share_off(self) -> float:
+        """By how many units that, and log(1 - q) less the least loss, may be off."""
+        logs = abs(math.log(self.rate)) + abs(self.log_rest) + 1
+        return 2 * ELEMENTARY * logs + 4 * abs(self.density.low) + 256 * abs(self._least_loss)
 
     def _height(self, c: float) -> float:
         """y: the integrand grows by no more than some e^4 in the ellipses, 2y < pi, and the ways up and down cancel
@@ -360,8 +367,8 @@ class SampledInterval:
 
 @cache
 def _gauss_legendre() -> tuple[Floats, Floats, Floats]:
-    """The rule of 18 points on (-1, 1), and how far each is from -1, rounded to the nearest doubles: NumPy's own weights
-    are off by some 10^-13."""
+    """The rule of 18 points on (-1, 1), and how far each is from -1, rounded to the nearest doubles: NumPy's own
+    weights are off by some 10^-13."""
     with precision(_BITS):
         roots = [arb.legendre_p_root(_POINTS, place, weight=True) for place in range(_POINTS)]
         knots, weights = (np.array([float(root[place].mid()) for root in roots]) for place in (0, 1))

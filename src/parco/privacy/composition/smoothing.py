@@ -1,7 +1,7 @@
 """Composition where |M| does not fall along the line: a little independent Gaussian noise on the loss makes it fall.
 
-Let X ~ N(v/2, v), so that E[e^-X] = 1: L + X is the loss of the composition with one Gaussian release more, of mu^2 = v.
-With f the density of L + X,
+Let X ~ N(v/2, v), so that E[e^-X] = 1: L + X is the loss of the composition with one Gaussian release more, of
+mu^2 = v. With f the density of L + X,
 
     delta of L + X at eps  >=  delta of L at eps  >=  delta of L + X at eps - v e^(v/8) f(eps).
 

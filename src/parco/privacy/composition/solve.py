@@ -32,7 +32,8 @@ _WIDENINGS = 50
 _ATTEMPTS = 5
 _SEPARATION = 30.0
 _SMALL, _COARSE = 1e-3, 0.5
-_SHARE_MOST = 0.05
+# Of delta, what errors may come to; more where the slope is known, and so that they move epsilon by little.
+_SHARE_MOST, _SHARE_KNOWN = 0.05, 0.5
 
 
 AnyProfile = Profile | PreciseProfile
@@ -150,15 +151,15 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
 
 def _below(aim: Aim, found: Solved, bound: float) -> float:
     """An epsilon below the root, as far as is known."""
-    return 0.9 * (min(found.lower, bound) if found.lower > 0 else aim.epsilon)
+    return 0.9 * (min(found.lower, bound) if found.lower > 0 else min(aim.epsilon, found.upper / 2))
 
 
 def _nearer(aim: Aim, made: AnyProfile, found: Solved, tolerance: float, following: Aim) -> Aim:
     """What to aim at next: a smaller share, or the same where the slope had not been known."""
     slope = -made.log_delta(found.upper)[1]
-    share = min(0.4 * tolerance * found.upper * slope, _SHARE_MOST)
+    share = min(0.4 * tolerance * found.upper * slope, _SHARE_KNOWN)
     known = slope <= 2 * max(aim.slope, made.line.c)
-    return replace(following, share=max(min(share, aim.share / 8) if known else share, 1e-15), slope=slope)
+    return replace(following, share=max(min(share, aim.share / 4) if known else share, 1e-15), slope=slope)
 
 
 def _sharper(order: Order, rough: Profile, *, late: bool) -> Iterator[AnyProfile]:
