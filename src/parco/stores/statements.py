@@ -117,7 +117,7 @@ class _Compiled:
         made: Any = clause.compile(dialect=dialect)
         self.text = str(made)
         self._names: Sequence[str] | None = made.positiontup
-        self._own = {name: value for name, value in made.params.items() if value is not None}
+        self._own = {name: bind.effective_value for name, bind in made.binds.items() if not bind.required}
 
     def given(self, values: Values) -> Values | Sequence[object]:
         """The values in the driver's form."""
