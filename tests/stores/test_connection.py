@@ -11,6 +11,7 @@ import pytest
 from parco.errors import BusyError, LedgerFormatError, NotSignedError, StorageError
 from parco.stores import connection
 from parco.stores.sqlite import SqliteStore
+from parco.stores.upgrade import VERSION
 
 from .build import amounts, anything, ask, run_sql, signed_file
 from .children import run
@@ -63,10 +64,12 @@ def test_another_kind_of_file_is_refused_and_left_alone(tmp_path: Path, make: ob
 def test_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
     signed_file(path)
-    run_sql(path, "PRAGMA user_version = 7")
-    with pytest.raises(LedgerFormatError, match=r"version 7 .*reads up to version 4: upgrade") as caught:
+    run_sql(path, f"PRAGMA user_version = {VERSION + 1}")
+    with pytest.raises(
+        LedgerFormatError, match=rf"version {VERSION + 1} .*reads up to version {VERSION}: upgrade"
+    ) as caught:
         SqliteStore.open(path)
-    assert caught.value.facts == {"found": 7, "supported": 4}
+    assert caught.value.facts == {"found": VERSION + 1, "supported": VERSION}
     run_sql(path, "PRAGMA user_version = 0")
     with pytest.raises(LedgerFormatError, match="damaged"):
         SqliteStore.open(path)
