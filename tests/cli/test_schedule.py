@@ -68,9 +68,9 @@ def test_signed_left_and_what_it_all_says(folder: Path) -> None:
         "left_by_entry": None,
         "set_aside": {"1": "0.0264"},
     }
-    assert "entry 2, in force: 0 of 3 steps drawn; 0.0264 is set aside" in run(
-        "schedule", "sign", folder / "schedule.toml"
-    )
+    again = run("schedule", "sign", folder / "schedule.toml")
+    assert "entry 2, in force: 0 of 3 steps drawn; 0.0264 is set aside" in again
+    assert "Something was released" not in again
     with Session(read_contract(folder), version="w1", schedule="weekly") as session:
         session.count(by="month")
     shown = run("budget", "--ledger", ledger)
@@ -103,7 +103,8 @@ def test_signed_left_and_what_it_all_says(folder: Path) -> None:
 
 def test_a_schedule_signed_late_says_so(folder: Path) -> None:
     run("release", folder / "contract.toml", "count", "--cost", "0.01")
-    run("schedule", "sign", folder / "schedule.toml")
+    shown = run("schedule", "sign", folder / "schedule.toml")
+    assert "Something was released before it was signed" in shown
     shown = run("budget", "--ledger", folder / "shop.ledger")
     assert "No schedule was signed before the first release: no tight claim" in shown
     assert told("budget", "--ledger", folder / "shop.ledger")["tight"] == {}

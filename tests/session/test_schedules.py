@@ -378,3 +378,27 @@ def test_a_claim_is_right_where_the_distance_is_irrational(tmp_path: Path) -> No
 
         above = mpmath.mpf(claim.epsilon.numerator) / claim.epsilon.denominator
         assert profile(above) <= mpmath.mpf("1e-6") < profile(above * (1 - mpmath.mpf("1e-12")))
+
+
+def test_each_period_has_its_own_sum_and_the_largest_is_claimed(tmp_path: Path) -> None:
+    contract = shop(tmp_path, groups=1)
+    text = (tmp_path / "contract.toml").read_text(encoding="utf-8").replace("rows = 2", 'rows = 2\nperiod = "month"')
+    (tmp_path / "contract.toml").write_text(text, encoding="utf-8")
+    contract = parco.Contract.read(tmp_path / "contract.toml")
+    ledger = tmp_path / "periods.ledger"
+    parco.sign(contract, ledger=ledger)
+    asks = [
+        ScheduledAsk(Ask("count", by="month", cost="0.01"), VERSIONS),
+        ScheduledAsk(Ask("count", period="2024-02", cost="0.02"), ("w1",)),
+    ]
+    with Session(contract, ledger=ledger) as session:
+        sign_schedule(session, "weekly", asks)
+        reserved = [row.reserved * COST_UNIT for row in session.budget()]
+        (claim,) = (claim for claim in session.claims() if claim.basis == "schedule")
+    assert reserved == [Fraction(3, 100), Fraction(5, 100), Fraction(3, 100), Fraction(3, 100)]
+    assert claim.total == Fraction(5, 100)
+    assert "the largest loss among" in claim.context.bounds
+    with Session(contract, ledger=ledger, version="w1", schedule="weekly") as session:
+        session.count(period="2024-02")
+        session.count(by="month")
+        assert claim in session.claims()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from parco.errors import BusyError, LedgerFormatError, NotSignedError, StorageError
-from parco.stores import connection
+from parco.stores import connection, tables
 from parco.stores.sqlite import SqliteStore
 from parco.stores.upgrade import VERSION
 
@@ -91,11 +91,11 @@ def test_settings_are_as_they_should_be(tmp_path: Path) -> None:
         found = {name: connection._pragma(raw, name) for name in ("journal_mode", "synchronous", "foreign_keys")}
         assert connection._pragma(raw, "busy_timeout") == 3000
     assert found == {"journal_mode": "delete", "synchronous": 3, "foreign_keys": 1}
-    tables = run_sql(
+    found_tables = run_sql(
         path, "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite%'"
     )
-    assert len(tables) == 16
-    assert all(strict for _, strict in tables)
+    assert {name for name, _ in found_tables} == set(tables.metadata.tables)
+    assert all(strict for _, strict in found_tables)
 
 
 @pytest.mark.parametrize("name", ["synchronous", "foreign_keys", "secure_delete", "fullfsync"])

@@ -129,7 +129,10 @@ def sign(schedule: ScheduleFile, ledger: LedgerOption = None, actor: Actor = Non
     read = read_schedule(schedule)
     with Session(Contract.read(read.contract), ledger=ledger, actor=actor) as session:
         scheduled = sign_schedule(session, read.name, read.asks)
+        found = session.standing()
     _tell(scheduled, as_json=as_json)
+    if not as_json and (found is None or scheduled.name not in [one.name for one in found.schedules]):
+        _OUT.print("Something was released before it was signed: no tight claim holds of it, the cap's claim does.")
 
 
 @app.command(epilog='Example:  `parco schedule leave weekly --ledger purchases.ledger --reason "the survey ends"`')

@@ -64,7 +64,7 @@ from parco.session.questions import (
 from parco.session.receipt import Receipt, claims_to_date, mechanism_in, receipt_of
 from parco.session.refining import Refiner, refined_answer
 from parco.session.release import Answer, Release
-from parco.session.schedules import applied, scheduled_on, standing
+from parco.session.schedules import Standing, applied, scheduled_on, standing
 from parco.session.top import top_answer
 from parco.session.variance import VarianceAnswer, variance_release
 
@@ -158,11 +158,17 @@ class Session(
 
         The last is there while all releases were drawn from schedules that were signed before the first of them.
         """
-        own = set(self._signed.accounts.values())
-        rows = [row for row in self._store.accounts() if row.account in own]
-        found = standing(self._store, self.contract, rows)
+        found = self.standing()
         kept = () if found is None or found.claim is None else (found.claim,)
-        return (*claims_to_date(self.contract, *rows), *kept)
+        return (*claims_to_date(self.contract, *self._rows()), *kept)
+
+    def standing(self) -> Standing | None:
+        """How the data set stands to the schedules signed before its first release; None if there is none."""
+        return standing(self._store, self.contract, self._rows())
+
+    def _rows(self) -> list[AccountRow]:
+        own = set(self._signed.accounts.values())
+        return [row for row in self._store.accounts() if row.account in own]
 
     def accesses(self) -> Accesses:
         """How often the ledger's data were read, for what, and how often an answer was given without them."""
