@@ -13,6 +13,7 @@ import pytest
 import parco
 
 PUBLIC = [
+    "Accesses",
     "Answer",
     "Ask",
     "BoundsAnswer",
@@ -42,6 +43,7 @@ PUBLIC = [
     "QuestionError",
     "Receipt",
     "Release",
+    "RefinedError",
     "RequestError",
     "Row",
     "Session",
@@ -51,6 +53,7 @@ PUBLIC = [
     "VarianceAnswer",
     "VariancePlan",
     "VerificationError",
+    "combine",
     "histogram_quantiles",
     "move_cap",
     "revise",
