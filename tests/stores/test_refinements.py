@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_what_may_not_be_refined_so_is_refused_and_nothing_is_charged(address: A
     store = signed_store(address)
     first, other = settled(store), started(store, question="another")
     before = list(store.entries())
-    refused = {
+    refused: dict[type[Exception], list[dict[str, Any]]] = {
         RequestError: [{"parent": 999}, {"parent": other, "question": "another one"}],
         InternalError: [{"question": "not that"}, {"scale": 10}, {"scale": 11}, {"cells": 13}],
         BudgetError: [{"cost": ONE}],
@@ -90,7 +91,7 @@ def test_what_may_not_be_refined_so_is_refused_and_nothing_is_charged(address: A
     for error, changes in refused.items():
         for change in changes:
             with pytest.raises(error):
-                store.begin(sharper(store, **{"parent": first} | change), serves=nothing)  # type: ignore[arg-type]
+                store.begin(sharper(store, **{"parent": first} | change), serves=nothing)
     assert list(store.entries()) == before
 
 
