@@ -13,6 +13,7 @@ import pytest
 import parco
 
 PUBLIC = [
+    "Accesses",
     "Answer",
     "Ask",
     "BoundsAnswer",
@@ -43,6 +44,7 @@ PUBLIC = [
     "QuestionError",
     "Receipt",
     "Release",
+    "RefinedError",
     "RequestError",
     "Row",
     "ScheduledAsk",
@@ -54,6 +56,7 @@ PUBLIC = [
     "VarianceAnswer",
     "VariancePlan",
     "VerificationError",
+    "combine",
     "histogram_quantiles",
     "leave_schedule",
     "move_cap",

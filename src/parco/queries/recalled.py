@@ -9,7 +9,6 @@ from typing import Any
 
 from parco.contract.contract import Contract
 from parco.errors import QuestionError
-from parco.queries.condition import recalled
 from parco.queries.filters import Filter
 from parco.queries.query import Query
 
@@ -51,5 +50,7 @@ def _read(contract: Contract, record: Mapping[str, Any]) -> Query:
         centred="centre" in record,
     )
     if "where" in record:
+        from parco.queries.condition import recalled
+
         query = replace(query, where=Filter(contract, recalled(contract, record["where"]["condition"])))
     return query
