@@ -99,11 +99,19 @@ _TEXTS = ("actor", "reason", "text")
 
 
 def corrections_of(store: Store, receipt: Mapping[str, Any]) -> list[str]:
-    """What corrected a release since somebody was given its receipt, in words; nothing where it stands as it was."""
-    number = receipt["release"]
+    """What corrected a release since somebody was given its receipt, in words; nothing where it stands as it was.
+
+    Nor of a release of a past that was lost: another may have its number here.
+    """
+    number, position = receipt["release"], receipt["position"]
+    try:
+        stored, entry = store.stored(number), store.evidence(number, position).proof.entry
+    except VerificationError:
+        return []
+    if entry.decode() != receipt["evidence"]["proof"]["entry"]:
+        return []
     told = [f"release {number}: {one.in_words()}" for one in store.corrections(number)]
-    position = store.stored(number).position
-    for charge in store.stored(number).charges:
+    for charge in stored.charges:
         added, _ = store.added_since(charge.account, after=position)
         if added:
             told.append(f"release {number}: recosts since added {decimal_text(added * COST_UNIT)} to its account")
