@@ -14,7 +14,7 @@ from typing import Annotated, TypeVar
 import typer
 from rich.console import Console
 
-from parco.cli import accounting, show
+from parco.cli import accounting, audits, show
 from parco.cli.ledger import app as ledger_app
 from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
@@ -341,6 +341,7 @@ def figures(
 
 
 accounting.register(app)
+audits.register(app)
 
 
 def run() -> None:

@@ -20,12 +20,21 @@ from parco.privacy.claim import Claim
 from parco.privacy.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
+    from parco.ledger.entries import MechanismFacts
     from parco.stores.records import AccountRow, Evidence, Settled, Stored
     from parco.stores.store import Store
 
 _LISTED_MAX = 12
 
-__all__ = ["JointReceipt", "Receipt", "account_claims", "claims_to_date", "mechanism_in", "receipt_of"]
+__all__ = [
+    "JointReceipt",
+    "Receipt",
+    "account_claims",
+    "claims_to_date",
+    "mechanism_from",
+    "mechanism_in",
+    "receipt_of",
+]
 
 
 @dataclass(frozen=True)
@@ -228,7 +237,11 @@ def receipt_of(
 
 def mechanism_in(stored: Settled) -> Mechanism:
     """The mechanism that an answered request drew from."""
-    facts = stored.reserve.mechanism
+    return mechanism_from(stored.reserve.mechanism)
+
+
+def mechanism_from(facts: MechanismFacts) -> Mechanism:
+    """The mechanism that a ledger's entry describes."""
     pairs = {name: [value.numerator, value.denominator] for name, value in vars(facts).items() if name != "kind"}
     return mechanism_of({"kind": facts.kind, **pairs})
 
