@@ -1,11 +1,14 @@
-"""`parco controls`: what an auditor runs over a ledger, beside `parco ledger verify`."""
+"""`parco controls` and `parco report`: what an auditor tries on a ledger, and what is handed to a stranger."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,11 +17,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from parco.errors import VerificationError
+from parco.errors import RequestError, StorageError, VerificationError
 from parco.measure import significant_text
 
 if TYPE_CHECKING:
     from parco.audit.controls import Control
+    from parco.reports.frozen import Frozen
 
 __all__ = ["register"]
 
@@ -31,8 +35,18 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; numbers ar
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds both commands."""
     app.command(epilog="Example:  `parco controls --ledger purchases.ledger`")(controls)
+    app.command(
+        epilog="""Examples:
+
+`parco report --ledger purchases.ledger`
+
+`parco report --ledger purchases.ledger --freeze 2025.report.json`
+
+`parco report --check 2025.report.json --ledger purchases.ledger`
+""",
+    )(report)
 
 
 def controls(ledger: GivenLedger, as_json: JsonOption = False) -> None:
@@ -55,6 +69,76 @@ def controls(ledger: GivenLedger, as_json: JsonOption = False) -> None:
         raise VerificationError(
             f"{len(failed)} of {len(found)} controls do not bite, first: {failed[0].fault}, on {failed[0].account}"
         )
+
+
+def report(
+    ledger: Annotated[
+        str | None, typer.Option("--ledger", help="The ledger's file, or postgresql://…", show_default=False)
+    ] = None,
+    freeze: Annotated[Path | None, typer.Option("--freeze", help="Write the report to this new file.")] = None,
+    check: Annotated[Path | None, typer.Option("--check", help="Check this frozen report.")] = None,
+) -> None:
+    """Say what may be claimed of a ledger; freeze it for a stranger to verify, or check what was frozen.
+
+    A frozen report holds the claims, what they follow from, the contracts and the whole history, signed. It is checked
+    by itself (also by `parco/audit/offline.py`, which needs only Python), and with --ledger also rebuilt from the
+    ledger, byte for byte. It holds every question, answer and actor's name: whoever gets it sees them.
+    """
+    if check is not None and freeze is None:
+        _check(check, ledger)
+        return
+    if ledger is None or check is not None:
+        raise RequestError("name the ledger with --ledger; --freeze and --check are two runs")
+    from parco.reports.frozen import freeze as freeze_ledger
+    from parco.reports.frozen import read
+    from parco.stores.address import open_ledger
+
+    data = freeze_ledger(open_ledger(ledger))
+    if freeze is None:
+        _show(read(data))
+        return
+    _write_new(freeze, data)
+    _OUT.print(Text(f"Frozen in {freeze}: {len(data):,} bytes, SHA-256 {hashlib.sha256(data).hexdigest()}."))
+
+
+def _check(path: Path, ledger: str | None) -> None:
+    from parco.audit.report import check_report
+    from parco.reports.frozen import read
+    from parco.stores.address import open_ledger
+
+    try:
+        data = path.read_bytes()
+    except OSError:
+        raise RequestError(f"cannot read {path}") from None
+    remarks = check_report(data, store=None if ledger is None else open_ledger(ledger))
+    size = read(data).head.size
+    rebuilt = "" if ledger is None else ", and the ledger gives the same bytes"
+    _OUT.print(Text(f"The report holds: it was frozen at entry {size}, by the key that signed it{rebuilt}."))
+    for remark in remarks:
+        _OUT.print(Text(remark))
+
+
+def _show(frozen: Frozen) -> None:
+    head = frozen.head
+    _OUT.print(Text(f"At entry {head.size}, root {head.root[:16]}…"))
+    for one in frozen.record["data"]:
+        _OUT.print(Text(f"\n{one['name']}: {', '.join(one['labels'])}"))
+        for claim in one["claims"]:
+            _OUT.print(Text(f"• {claim['words']}"))
+        _OUT.print(Text(one["unprotected"]))
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    """A frozen report is never written over: another one gets another name."""
+    try:
+        with path.open("xb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except FileExistsError:
+        raise RequestError(f"{path} is there already: give a new report another name") from None
+    except OSError:
+        raise StorageError(f"cannot write {path}") from None
 
 
 def _table(found: Sequence[Control]) -> Table:

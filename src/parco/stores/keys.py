@@ -16,7 +16,10 @@ from parco.errors import VerificationError
 from parco.ledger.heads import Head
 from parco.stores import tables
 
-__all__ = ["SigningKey", "current", "known", "make", "retire", "signature_holds", "verified"]
+__all__ = ["REPORT_LABEL", "SigningKey", "current", "known", "make", "retire", "signature_holds", "verified"]
+
+REPORT_LABEL = b"parco/report/1\x00"
+"""What the statement of a frozen report begins with, as those of heads and rotations begin with theirs."""
 
 _SEED_BYTES = 32
 _KEYS = select(tables.keys)
