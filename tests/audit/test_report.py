@@ -53,7 +53,8 @@ def test_its_claims_are_those_of_the_ledger(store: SqliteStore) -> None:
     assert one["name"] == "shop"
     realised = [claim for claim in one["claims"] if claim["basis"] == "realised"]
     assert [claim["epsilon"] for claim in realised] == ["0.3"]
-    assert "one customer" in realised[0]["words"]
+    assert "one customer" in realised[0]["protected"]
+    assert "What was released up to here" in realised[0]["words"]
     (row,) = store.accounts()
     assert decimal_text(row.spent * parco.measure.COST_UNIT) == "0.3"
     assert one["accounts"] == [[row.account, row.cap, row.spent, 0, 0, 0, 0, 0, 0]]

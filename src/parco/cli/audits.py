@@ -123,8 +123,13 @@ def _show(frozen: Frozen) -> None:
     _OUT.print(Text(f"At entry {head.size}, root {head.root[:16]}…"))
     for one in frozen.record["data"]:
         _OUT.print(Text(f"\n{one['name']}: {', '.join(one['labels'])}"))
-        for claim in one["claims"]:
-            _OUT.print(Text(f"• {claim['words']}"))
+        for protected in dict.fromkeys(claim["protected"] for claim in one["claims"]):
+            _OUT.print(Text(protected))
+            for claim in one["claims"]:
+                if claim["protected"] == protected:
+                    _OUT.print(Text(f"• {claim['words']} ({claim['accountant']}, {claim['status']})"))
+        for caveat in dict.fromkeys(caveat for claim in one["claims"] for caveat in claim["caveats"]):
+            _OUT.print(Text(caveat))
         _OUT.print(Text(one["unprotected"]))
 
 

@@ -23,6 +23,7 @@ from parco.ledger.accounts import State, replay
 from parco.ledger.entries import Open, decode
 from parco.ledger.heads import Head, head_of
 from parco.measure import Measure
+from parco.privacy.claim import Claim
 from parco.session.receipt import claims_to_date
 from parco.stores.keys import REPORT_LABEL
 from parco.stores.records import AccountRow
@@ -188,9 +189,15 @@ def _of_dataset(state: State, texts: Mapping[str, str], rows: list[AccountRow]) 
         "fixed_caps": [row.fixed_cap for row in rows],
         "contracts": sorted(digests),
         "contract": latest,
-        "claims": [claim.record() | {"words": claim.in_words()} for claim in claims],
+        "claims": [_told(claim) for claim in claims],
         "unprotected": contract.unprotected_words,
     }
+
+
+def _told(claim: Claim) -> dict[str, object]:
+    """A claim in numbers, and in the words of whom it protects, what it says, and what must be said beside it."""
+    words = {"protected": claim.context.in_words(), "words": claim.statement(), "caveats": claim.caveats()}
+    return claim.record() | words
 
 
 def _account_rows(ledger: Entries, texts: Mapping[str, str]) -> Iterable[AccountRow]:
