@@ -27,6 +27,7 @@ from parco.stores.records import Pending, Recovery, Request, Reserved, Scheduled
 from parco.stores.store import Store
 
 from .build import (
+    ACT,
     ONE,
     TENTH,
     Address,
@@ -269,7 +270,8 @@ def test_the_contract_may_be_revised_meanwhile(address: Address) -> None:
 def test_a_question_that_was_erased_is_drawn_no_longer(address: Address) -> None:
     store = signed_store(address)
     scheduled(store)
-    assert store.erase("question", "a")
+    number = store.settle(draw(store, "a"), answer=b"[1]").request
+    store.amend(ACT, entry=number, field="question", text=None)
     with pytest.raises(RequestError, match="no step for this question"):
         draw(store, "a")
     assert store.schedule("weekly").steps[0].question is None

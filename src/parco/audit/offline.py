@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 LOAD = json.JSONDecoder().raw_decode  # of fields whose form was matched as a whole
-ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode  # the one encoding of ASCII text and integers
+ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode  # the one encoding
 
 
 class CheckError(Exception):
@@ -430,6 +430,20 @@ class Ledger:
         same = rows and found and found["answer"] == salted(evidence["salt"], evidence["answer"])
         self.need(same, "released", "its rows are not the answer that was settled", receipt["position"])
 
+    def check_report(self, report: Mapping[str, Any]) -> None:
+        """Feeds the lines that a frozen report holds, and checks its head, texts, accounts and signature."""
+        for line in report["lines"]:
+            self.feed(line.encode())
+        self.end()
+        unsigned = {name: value for name, value in report.items() if name != "signature"}
+        message, lines = b"parco/report/1\x00" + ENCODE(unsigned).encode(), "".join(report["lines"])
+        kept = all(salted(one["salt"], one["text"]) == name and name in lines for name, one in report["texts"].items())
+        self.need(kept, "kept", "a text is not the one that its entries name")
+        accounts = [account for one in report["data"] for account in one["accounts"]]
+        same = sorted(accounts) == list(self.accounts.values()) and ENCODE(report["head"]) == self.head
+        self.need(same, "balanced", "its accounts or its head are not those of the ledger in it")
+        self.need(self.verify(self.keys[-1][1], report["signature"], message), "signed", "its signature is false")
+
 
 def walk(tree: object) -> Iterator[dict[str, Any]]:  # every record in a tree of JSON
     yield from [tree] if isinstance(tree, dict) else []
@@ -444,9 +458,11 @@ def main() -> None:
     try:
         for line in Path(name).read_bytes().removesuffix(b"\n").split(b"\n") if name != "-" else ():
             ledger.feed(line)
-        if name != "-" or not any("path" in record for record in walk(trees)):
+        if name != "-" or not any("path" in record or "lines" in record for record in walk(trees)):
             ledger.end()
         for record in walk(trees):
+            if record.get("tag") == "report":
+                Ledger().check_report(record)
             if "path" in record:
                 ledger.check_proof(record)
             if "evidence" in record.get("receipt", {}):

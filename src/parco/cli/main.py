@@ -14,7 +14,7 @@ from typing import Annotated, TypeVar
 import typer
 from rich.console import Console
 
-from parco.cli import accounting, correcting, schedule, show
+from parco.cli import accounting, audits, correcting, schedule, show
 from parco.cli.ledger import app as ledger_app
 from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
@@ -405,6 +405,7 @@ app.command(
 """
 )(schedule.panel)
 correcting.register(app)
+audits.register(app)
 
 
 def run() -> None:

@@ -1,18 +1,19 @@
-"""A question read back from its canonical text: the very same one, or a refusal."""
+"""A question read back from its canonical text: the very same one, or a refusal; or what its bounds follow from."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from parco.contract.contract import Contract
-from parco.errors import QuestionError
+from parco.errors import QuestionError, VerificationError
 from parco.queries.filters import Filter
-from parco.queries.query import Query
+from parco.queries.query import Query, Statistic
 
-__all__ = ["query_of"]
+__all__ = ["query_of", "unconditional"]
 
 
 def query_of(contract: Contract, text: str, *, version: str) -> Query:
@@ -37,6 +38,30 @@ def query_of(contract: Contract, text: str, *, version: str) -> Query:
             " were revised): that is another question, so ask it anew"
         )
     return query
+
+
+def unconditional(contract: Contract, text: str) -> Query:
+    """For every canonical text of a question, returns it under `contract` as it stands now, without its condition.
+
+    A condition leaves rows out and moves no bound, so that sensitivity, groups and accounts are those of the whole
+    question. Raises VerificationError for a text that is no question of this version.
+    """
+    try:
+        record = json.loads(text)
+        column, at = record["column"], record.get("at")
+        return Query(
+            contract,
+            Statistic(record["statistic"]),
+            column=None if column is None else column["name"],
+            by=tuple(grouping["name"] for grouping in record["by"]),
+            part=record["part"]["name"] if "part" in record else None,
+            periods=tuple(record["period"]["keys"]) if "period" in record else (),
+            centre=Fraction(record.get("centre", 0)),
+            at=None if at is None else Fraction(at),
+            k=record.get("k"),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise VerificationError("a question of the ledger is not in the form that this version writes") from None
 
 
 def _read(contract: Contract, record: Mapping[str, Any]) -> Query:

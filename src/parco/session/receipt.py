@@ -23,7 +23,7 @@ from parco.privacy.claim import Claim
 from parco.privacy.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
-    from parco.ledger.entries import Balance
+    from parco.ledger.entries import Balance, MechanismFacts
     from parco.stores.records import AccountRow, Correction, Evidence, Settled, Stored
     from parco.stores.store import Store
 
@@ -36,6 +36,7 @@ __all__ = [
     "account_claims",
     "claims_to_date",
     "context_of",
+    "mechanism_from",
     "mechanism_in",
     "receipt_of",
 ]
@@ -343,6 +344,11 @@ def mechanism_in(stored: Settled) -> Mechanism:
     if stored.before and facts.kind == Gaussian.kind:
         laws = (Gaussian(law.scale, law.lattice) for law in stored.before.values())
         return RefinedGaussian(facts.scale, facts.lattice, before=tuple(laws))
+    return mechanism_from(facts)
+
+
+def mechanism_from(facts: MechanismFacts) -> Mechanism:
+    """The mechanism that a ledger's entry describes."""
     pairs = {name: [value.numerator, value.denominator] for name, value in vars(facts).items() if name != "kind"}
     return mechanism_of({"kind": facts.kind, **pairs})
 

@@ -20,7 +20,10 @@ from parco.stores import tables
 from parco.stores.append import note_key
 from parco.stores.statements import Prepared
 
-__all__ = ["SigningKey", "current", "known", "make", "of", "retire", "signature_holds", "verified"]
+__all__ = ["REPORT_LABEL", "SigningKey", "current", "known", "make", "of", "retire", "signature_holds", "verified"]
+
+REPORT_LABEL = b"parco/report/1\x00"
+"""What the statement of a frozen report begins with, as those of heads and rotations begin with theirs."""
 
 _SEED_BYTES = 32
 

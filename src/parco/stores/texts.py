@@ -34,6 +34,7 @@ __all__ = [
     "normal",
     "read",
     "read_all",
+    "salted",
 ]
 
 KINDS = (
@@ -126,6 +127,14 @@ def read_all(connection: Connection) -> dict[str, str | None]:
     columns = tables.texts.c
     rows = connection.execute(select(columns.digest, columns.salt, columns.text)).all()
     return {digest: _checked(digest, salt, text) for digest, salt, text in rows}
+
+
+def salted(connection: Connection) -> dict[str, dict[str, str]]:
+    """Salt and text of every text that was not erased, by its digest, checked like `read`."""
+    columns = tables.texts.c
+    rows = connection.execute(select(columns.digest, columns.salt, columns.text)).all()
+    there = {digest: (salt, _checked(digest, salt, text)) for digest, salt, text in rows}
+    return {digest: {"salt": salt.hex(), "text": text} for digest, (salt, text) in there.items() if text is not None}
 
 
 def check_lookups(connection: Connection) -> None:

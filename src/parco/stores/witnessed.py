@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from parco.errors import NotSignedError
+from parco.errors import InternalError, NotSignedError, VerificationError
 from parco.ledger.heads import Head
 from parco.ledger.proofs import Consistency, Inclusion
 from parco.stores import export, halts, heads, keys, marks, reading, recovery, rotation, texts, verify
@@ -57,6 +57,24 @@ class Witnessed(ABC):
         """The text that an entry names by this digest, None if it was erased; VerificationError if it was changed."""
         with self._reading() as connection:
             return texts.read(connection, digest)
+
+    def salted_texts(self) -> dict[str, dict[str, str]]:
+        """Every text that was not erased, with its salt, by the digest that entries name it by: each checked."""
+        with self._reading() as connection:
+            return texts.salted(connection)
+
+    def sign_report(self, head: Head, statement: bytes) -> dict[str, str]:
+        """The signature by the key that signed a head over the statement of a frozen report, and over nothing else.
+
+        VerificationError where another key signs by now.
+        """
+        if not statement.startswith(keys.REPORT_LABEL):
+            raise InternalError("a report's statement begins with a label of its own")
+        with self._reading() as connection:
+            key = keys.current(connection)
+        if key is None or key.public != head.key:
+            raise VerificationError("the ledger's signing key is another by now: freeze the report again")
+        return {"signature": key.sign(statement).hex()}
 
     def evidence(self, request: int, position: int) -> Evidence:
         """What shows outside the ledger that a request was settled by the entry at `position`."""
