@@ -103,8 +103,6 @@ def test_a_chain_telescopes_and_a_lost_step_counts_from_the_last_answer() -> Non
 
 FALSE: list[tuple[str, Callable[[], list[Entry]]]] = [
     ("priced", lambda: [*answered(), sharper(cost=price(FINE))]),
-    ("priced", lambda: [*answered(), sharper(cost=price(FINE) - price(GAUSSIAN) - 1)]),
-    ("priced", lambda: [*answered(), sharper(cost=0)]),
     ("priced", lambda: [*answered(), sharper(charges=(Charge(1, price(FINE) - price(GAUSSIAN), 1),))]),
     ("refined once", lambda: [*answered(), sharper(parent=3)]),
     ("refined once", lambda: [*answered(), sharper(parent=9)]),
@@ -128,6 +126,11 @@ FALSE: list[tuple[str, Callable[[], list[Entry]]]] = [
     ("keyed once", lambda: [*answered(), sharper(key="k")]),
     ("lineage", lambda: [*answered(), sharper(contract=mark("x"))]),
 ]
+
+
+@pytest.mark.parametrize("cost", [0, price(FINE) - price(GAUSSIAN) - 1])
+def test_what_a_refinement_was_charged_too_little_is_owed_until_a_recost(cost: int) -> None:
+    assert feed(*answered(), sharper(cost=cost)).owed == {(5, 1): price(FINE) - price(GAUSSIAN)}
 
 
 @pytest.mark.parametrize(("check", "entries"), FALSE)
