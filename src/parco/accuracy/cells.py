@@ -233,7 +233,7 @@ class _GeometricStep(Planned):
         return replace(self.after, noisy=tuple(noisy))
 
 
-def cells_of(measure: Measure, reach: Reach, *, step: Fraction, count: int) -> GaussianCells | GeometricCells:
+def cells_of(measure: Measure, reach: Reach, *, step: Fraction, count: int) -> Cells:
     """For every measure, `count` >= 1 cells of which nothing was released yet, of the noise that fits the measure."""
     if count < 1:
         raise RequestError("a statistic has one cell or more")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 
-from parco.accuracy.cells import Reach, cells_of
+from parco.accuracy.cells import Cells, Reach, cells_of
 from parco.accuracy.measurement import Key, Released
 from parco.accuracy.validation import Check, Validation, Verdict, check_of
 from parco.errors import BusyError, RequestError
@@ -87,7 +87,7 @@ class Held:
         if not all(type(value) is int for value in values):
             raise RequestError("exact cells are whole numbers of lattice steps, as int")
         self._values, self._accounts, self._bits = tuple(values), accounts, bits
-        self._cells = cells_of(accounts[0].measure, reach, step=step, count=len(values))
+        self._cells: Cells = cells_of(accounts[0].measure, reach, step=step, count=len(values))
         self.labels = tuple((place,) for place in range(len(values))) if labels is None else tuple(labels)
 
     @property

@@ -28,6 +28,9 @@ from parco.measure import Cost, Exactable
 __all__ = ["Attempt", "Desk", "Outcome", "Run", "accuracy_first"]
 
 
+Correct = Callable[..., object] | str
+
+
 class Desk(Protocol):
     """Who holds the validation part: a session, or what stands in for one."""
 
@@ -55,9 +58,7 @@ class Outcome:
 class Attempt:
     """One step of the ladder: what is released by now, and the check of the model that is made of it."""
 
-    def __init__(
-        self, number: int, released: Sequence[Released], check: Callable[[Callable[..., object] | str], Verdict]
-    ):
+    def __init__(self, number: int, released: Sequence[Released], check: Callable[[Correct], Verdict]) -> None:
         self.number, self.released = number, tuple(released)
         self._check = check
         self.verdict: Verdict | None = None
@@ -67,7 +68,7 @@ class Attempt:
         """The estimates of each measurement, cell by cell."""
         return tuple(one.estimates for one in self.released)
 
-    def check(self, correct: Callable[..., object] | str) -> bool:
+    def check(self, correct: Correct) -> bool:
         """Whether the model passes on the validation part; once an attempt, RequestError otherwise.
 
         `correct`: as the desk takes it; of the units nothing else comes back, and no error of `correct` does.
@@ -126,7 +127,7 @@ class Run:
             verdict=self._verdict,
         )
 
-    def _checked(self, correct: Callable[..., object] | str) -> Verdict:
+    def _checked(self, correct: Correct) -> Verdict:
         self._verdict = self._checker.check(correct)
         return self._verdict
 
