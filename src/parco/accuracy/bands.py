@@ -12,12 +12,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
 
+from parco.accuracy.adaptive import adaptive_quantile_upper
 from parco.accuracy.measurement import Noise
 from parco.accuracy.noises import GaussianNoise, rounded_up_at
 from parco.balls import ball, precision, upper
 from parco.errors import RequestError
 
-__all__ = ["Band", "PerStep", "TimeUniform", "sharpest"]
+__all__ = ["Adaptive", "Band", "PerStep", "TimeUniform", "sharpest"]
 
 _BITS = 128
 
@@ -34,7 +35,8 @@ class Band(Protocol):
 class PerStep:
     """For every `miss` in (0, 1) and number of `steps` >= 1, intervals that miss with chance miss/steps at each step.
 
-    Any noise, any choice of the next cost, any stopping rule: the union bound over the steps.
+    Any noise and any stopping rule, for costs that were fixed before the first step: the union bound over the steps.
+    Costs chosen on the way may favour noise that looks extreme, which this does not cover.
     """
 
     miss: Fraction
@@ -48,6 +50,25 @@ class PerStep:
     def half_width(self, noise: Noise) -> Fraction:
         """That of the noise at level 1 - miss/steps."""
         return noise.half_width(1 - self.miss / self.steps)
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """For every `miss` in (0, 1) and number of `steps` >= 1, intervals of a Gaussian path, whatever costs are chosen.
+
+    z sqrt(t) at variance t, with a z above that of `PerStep` by what choosing can gain. Rounded up.
+    """
+
+    miss: Fraction
+    steps: int
+
+    def __post_init__(self) -> None:
+        _check_miss(self.miss)
+
+    def half_width(self, noise: Noise) -> Fraction:
+        """The band at the noise's variance; RequestError for noise that is not Gaussian."""
+        z = adaptive_quantile_upper(self.miss, self.steps)
+        return rounded_up_at(_gaussian(noise).variance, z**2 / 2, _gaussian(noise).rounding)
 
 
 @dataclass(frozen=True)
@@ -68,10 +89,9 @@ class TimeUniform:
 
     def half_width(self, noise: Noise) -> Fraction:
         """The band at the noise's variance; RequestError for noise that is not Gaussian."""
-        if not isinstance(noise, GaussianNoise):
-            raise RequestError("a time-uniform band is for Gaussian noise: take intervals of each step")
-        ratio = self.variance * _SHARPEST / noise.variance
-        return rounded_up_at(noise.variance, _half_square(self.miss, ratio), noise.rounding)
+        known = _gaussian(noise)
+        ratio = self.variance * _SHARPEST / known.variance
+        return rounded_up_at(known.variance, _half_square(self.miss, ratio), known.rounding)
 
 
 _SHARPEST = 8
@@ -94,6 +114,12 @@ def _half_square(miss: Fraction, ratio: Fraction) -> Fraction:
     """(1 + 1/ratio) (log(1/miss) + log(1 + ratio)/2), ratio = r/t, rounded up."""
     with precision(_BITS):
         return upper(ball(1 + 1 / ratio) * (ball(1 / miss).log() + ball(1 + ratio).log() / 2))
+
+
+def _gaussian(noise: Noise) -> GaussianNoise:
+    if not isinstance(noise, GaussianNoise):
+        raise RequestError("this band is for Gaussian noise: take a ladder of fixed costs, and intervals of each step")
+    return noise
 
 
 def _check_miss(miss: Fraction) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from parco.accuracy.bands import Band, PerStep
+from parco.accuracy.bands import Adaptive, Band, PerStep
 from parco.accuracy.ladders import Ladder
 from parco.accuracy.measurement import Measurement, Released
 from parco.accuracy.rules import Predicate, Rule, View, rule_of
@@ -66,13 +66,13 @@ def refine_until(
     at_most: the most it may cost, an amount of the account's measure; rounded down. confidence: with at least this
     probability the interval of a cell covers its exact value at the stop; with `simultaneous` those of all cells do.
     keys: all cells are refined "together" until all are good enough at one step, or "each" only until itself is. band:
-    other intervals than those of each step at level (1 - confidence)/steps; they must hold at all steps at once with
-    the confidence stated. BudgetError where the account does not hold the first step; if it does not hold a later one,
-    the run stops with what was released. Source: docs/mathematics.md, "Intervals at a stop".
+    intervals that hold at all steps at once with the confidence stated, instead of those of `PerStep`, or `Adaptive` on
+    a predictive ladder. BudgetError where the account does not hold the first step; if it does not hold a later one, the
+    run stops with what was released. Source: docs/mathematics.md, "Intervals at a stop".
     """
     run = _Run.of(measurement, rule_of(until), ladder, most=ladder.cap(at_most), each=_is_each(keys))
     miss = _miss(confidence) / (len(measurement.labels) if simultaneous else 1)
-    return _climb(run, PerStep(miss, run.steps) if band is None else band, miss)
+    return _climb(run, run.band(miss) if band is None else band, miss)
 
 
 def _climb(run: _Run, band: Band, miss: Fraction) -> Stopped:
@@ -109,7 +109,13 @@ class _Run:
         """With the number of steps under the cap; RequestError where ladder and rule do not go together."""
         if ladder.predicts and type(rule).shortfall is Rule.shortfall:
             raise RequestError("a predictive ladder needs a rule that says how far is left, such as a relative error")
+        if ladder.predicts and measurement.measure == Measure.PURE:
+            raise RequestError("no interval is proven for geometric noise at scales chosen on the way: take Geometric")
         return cls(measurement, rule, ladder, most, ladder.steps(most), each)
+
+    def band(self, miss: Fraction) -> Band:
+        """Intervals that hold for the choices that the ladder makes."""
+        return Adaptive(miss, self.steps) if self.ladder.predicts else PerStep(miss, self.steps)
 
     def next_costs(self, view: View | None, costs: Sequence[int], is_open: Sequence[bool], *, step: int) -> list[int]:
         """Where each cell shall stand after the step: all alike, or only the open ones higher than before."""
@@ -137,9 +143,8 @@ class _Run:
         found = self.rule.shortfall(view, doubt=doubt)
         if found is None:
             return (None,) * len(view.estimates)
-        # Widths fall with the root of the cost of Gaussian noise, and with the cost of geometric noise.
-        power = 1 if self.measurement.measure == Measure.PURE else 2
-        return [None if far is None else far**power for far in found]
+        # The width of Gaussian noise falls with the root of its cost.
+        return [None if far is None else far**2 for far in found]
 
 
 def _view(released: Released, band: Band, run: _Run, step: int, *, charged: int, miss: Fraction) -> View:
