@@ -22,18 +22,19 @@ _BINS = 64
 """Of abs(u), and of the angle whose squared cosine is rho: bounds are then some 2 % above the least possible."""
 _ROUNDING = 1e-9
 """Above all errors of doubles here: sums of fewer than 10^5 numbers below 1, each off by some 2^-50."""
+_MISS_MIN = Fraction(1, 10**6)
 _CLOSE, _TRIES_MAX = 0.99, 50
 
 
 @lru_cache(maxsize=64)
 def adaptive_quantile_upper(miss: Fraction, steps: int) -> Fraction:
-    """For every `miss` in (0, 1) and steps >= 1, a z that all steps keep but with chance `miss`; or RequestError.
+    """For every `miss` in [1e-6, 1) and steps >= 1, a z that all steps keep but with chance `miss`; or RequestError.
 
     P(abs(u_k) > z for some k <= steps) <= miss, however variances are chosen: `miss_upper` says so at z, and says no
     less than 0.99 miss.
     """
-    if not 0 < miss < 1 or steps < 1:
-        raise RequestError("a ladder has one step or more, and a confidence lies strictly between 0 and 1")
+    if not _MISS_MIN <= miss < 1 or steps < 1:
+        raise RequestError("intervals for costs chosen on the way are proven up to a confidence of 0.999999 a cell")
     aim, square = float(miss) * (1 + _CLOSE) / 2, 1.0
     for _ in range(_TRIES_MAX):
         found = miss_upper(math.sqrt(square), steps)

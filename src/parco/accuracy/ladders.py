@@ -133,7 +133,7 @@ class Predictive(Ladder):
     """
 
     first: Exactable
-    count: int = 6
+    count: int = 5
 
     predicts = True
 

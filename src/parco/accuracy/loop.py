@@ -17,7 +17,7 @@ from parco.measure import Cost, Exactable, Measure, exact
 
 __all__ = ["Stopped", "refine_until"]
 
-_DOUBT, _DOUBT_LAST = Fraction(1, 3), Fraction(1)
+DOUBT, DOUBT_LAST = Fraction(1, 6), Fraction(1)
 """In half-widths: by how much an estimate may mislead the next step, and the last one."""
 
 
@@ -66,9 +66,9 @@ def refine_until(
     at_most: the most it may cost, an amount of the account's measure; rounded down. confidence: with at least this
     probability the interval of a cell covers its exact value at the stop; with `simultaneous` those of all cells do.
     keys: all cells are refined "together" until all are good enough at one step, or "each" only until itself is. band:
-    intervals that hold at all steps at once with the confidence stated, instead of those of `PerStep`, or `Adaptive` on
-    a predictive ladder. BudgetError where the account does not hold the first step; if it does not hold a later one, the
-    run stops with what was released. Source: docs/mathematics.md, "Intervals at a stop".
+    intervals that hold at all steps at once with the confidence stated, instead of those of `PerStep` (on a predictive
+    ladder of `Adaptive`). BudgetError where the account does not hold the first step; if it does not hold a later one,
+    the run stops with what was released. Source: docs/mathematics.md, "Intervals at a stop".
     """
     run = _Run.of(measurement, rule_of(until), ladder, most=ladder.cap(at_most), each=_is_each(keys))
     miss = _miss(confidence) / (len(measurement.labels) if simultaneous else 1)
@@ -139,7 +139,7 @@ class _Run:
 
     def _needs(self, view: View, step: int) -> Sequence[Fraction | None]:
         """By which factor the cost of each cell would have to grow."""
-        doubt = _DOUBT_LAST if step == self.steps else _DOUBT
+        doubt = DOUBT_LAST if step == self.steps else DOUBT
         found = self.rule.shortfall(view, doubt=doubt)
         if found is None:
             return (None,) * len(view.estimates)
