@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         NotSignedError,
         ParcoError,
         QuestionError,
+        RefinedError,
         RequestError,
         SharperError,
         StorageError,
@@ -37,8 +38,10 @@ if TYPE_CHECKING:
     from parco.queries.joint import BoundsPlan, MeanPlan, QuantilePlan, VariancePlan
     from parco.queries.plan import Plan
     from parco.queries.query import Query
+    from parco.session.accesses import Accesses
     from parco.session.ask import Ask
     from parco.session.bounds import BoundsAnswer
+    from parco.session.combining import combine
     from parco.session.keys import KeysAnswer
     from parco.session.mean import MeanAnswer
     from parco.session.quantile import QuantileAnswer, histogram_quantiles
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from parco.session.variance import VarianceAnswer
 
 __all__ = [
+    "Accesses",
     "Answer",
     "Ask",
     "BoundsAnswer",
@@ -78,6 +82,7 @@ __all__ = [
     "Query",
     "QuestionError",
     "Receipt",
+    "RefinedError",
     "Release",
     "RequestError",
     "Row",
@@ -88,6 +93,7 @@ __all__ = [
     "VarianceAnswer",
     "VariancePlan",
     "VerificationError",
+    "combine",
     "histogram_quantiles",
     "move_cap",
     "revise",
@@ -110,6 +116,7 @@ _HOMES = {
         "NotSignedError",
         "ParcoError",
         "QuestionError",
+        "RefinedError",
         "RequestError",
         "SharperError",
         "StorageError",
@@ -127,8 +134,10 @@ _HOMES = {
     ),
     "parco.queries.plan": ("Plan",),
     "parco.queries.query": ("Query",),
+    "parco.session.accesses": ("Accesses",),
     "parco.session.ask": ("Ask",),
     "parco.session.bounds": ("BoundsAnswer",),
+    "parco.session.combining": ("combine",),
     "parco.session.keys": ("KeysAnswer",),
     "parco.session.mean": ("MeanAnswer",),
     "parco.session.quantile": (

@@ -8,6 +8,7 @@
     │   ├── NotSignedError     no ledger, or one on which this contract was never signed
     │   ├── AdaptiveHistoryError  a composition asked of a history that was not fixed in advance
     │   ├── SharperError       a stored answer exists and is less sharp than asked
+    │   ├── RefinedError       the answer to be refined was refined meanwhile
     │   └── KeyReuseError      an idempotency key used before for something else
     ├── BudgetError        the policy's turn           exit 3, HTTP 402
     ├── VerificationError  the evidence's turn         exit 4, HTTP 409
@@ -42,6 +43,7 @@ __all__ = [
     "NotSignedError",
     "ParcoError",
     "QuestionError",
+    "RefinedError",
     "RequestError",
     "SharperError",
     "StorageError",
@@ -101,6 +103,12 @@ class SharperError(RequestError):
     """A stored answer to this question exists and is less sharp than asked."""
 
     code = "sharper"
+
+
+class RefinedError(RequestError):
+    """The answer was refined meanwhile, by request `facts["request"]`: refine the answer to that one."""
+
+    code = "refined"
 
 
 class KeyReuseError(RequestError):

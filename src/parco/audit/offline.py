@@ -1,8 +1,7 @@
 """Checks a ledger that `parco ledger export` wrote. One file, standard library only: read it, then run it.
 
 `python offline.py LEDGER [FILE]...` says nothing and exits with 0 if all holds; else it says what fails first, and has
-exit code 4. FILEs hold JSON: heads seen elsewhere, releases (`parco release --json`), proofs (`parco ledger prove`);
-with - for LEDGER they are checked alone. docs/ledger-format.md describes the lines and the checks.
+exit code 4. FILEs hold heads seen elsewhere, releases and proofs, as JSON; with - for LEDGER they are checked alone.
 """
 
 from __future__ import annotations
@@ -123,6 +122,7 @@ FORMS = (
     '{"accounts","format":1,"key","previous":"HASH"?,"root","signature":"SIG","size":INT,"tag":"head"}',
     '{"answer":"TEXT","format":1,"request":INT,"salt":"SALT","tag":"answer"}',
 )
+REFINE = FORMS[3].replace('"fresh":BIT,', "").replace('"priv', '"parent":INT,"priv').replace("reserve", "refine")
 
 
 def pattern(form: str) -> re.Pattern[str]:
@@ -135,15 +135,13 @@ def pattern(form: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"[A-Z]{3,}", lambda kind: f"(?:{KINDS[kind[0]]})", form))
 
 
-TAG = re.compile('"tag":"([a-z]+)"')
-PATTERNS = {tag: pattern(form) for form in FORMS for tag in re.findall(r'"tag":"(\w+)"', form)}
+PATTERNS = {tag: pattern(form) for form in (*FORMS, REFINE) for tag in re.findall(r'"tag":"(\w+)"', form)}
 
 
 def read(line: bytes, entry: int) -> re.Match[str]:
     """The fields of a line, or CheckError."""
     text = line.decode("ascii", errors="replace")
-    tag = TAG.search(text)
-    if tag is None or tag[1] not in PATTERNS:
+    if (tag := re.search('"tag":"([a-z]+)"', text)) is None or tag[1] not in PATTERNS:
         raise CheckError("parseable", entry, "the line is not a record, or of a kind that is not known here")
     if (found := PATTERNS[tag[1]].fullmatch(text)) is None:
         raise CheckError("canonical", entry, "the line is not in the one form of its kind")
@@ -163,6 +161,7 @@ def price(measure: str, order: str | None, facts: re.Match[str]) -> int | None:
     return -(-(10**15) * int(top) // int(bottom))
 
 
+ALIKE = ("question", "private", "cells", "kind", "l1", "l2_squared")  # what a refinement has of what it refines
 CAP, SPENT, RESERVED, EXCESS = 1, 2, 3, 4  # places in an account as `settle` lists it; of its delta, four places on
 # From which state a request comes to which, and how often its charges are then added to what is reserved and spent.
 STEPS = {"start": ("reserved", "started", 0, 0), "void": ("reserved", "void", -1, 0),
@@ -180,9 +179,8 @@ class Ledger:
         self.keys, self.strays = list[tuple[int, str]](), dict[str, int]()  # from which entry on which key signs
         self.accounts, self.caps = dict[int, list[int]](), dict[tuple[int, int], int]()
         self.terms = dict[int, list[str | None]]()  # of an account: data set, measure, order, secret, terms, label
-        self.requests = dict[int, tuple[Any, ...]]()  # state, settled by, actor, rows, private, lattice, charges
-        self.contracts, self.seen = dict[str, list[int]](), set[str]()  # those in force; all, and all keys
-        self.waiting = dict[int, str]()  # digests of answers to come
+        self.requests, self.refinements = dict[int, tuple[Any, ...]](), dict[int, int]()  # see _reserve and _refine
+        self.contracts, self.seen, self.waiting = dict[str, list[int]](), set[str](), dict[int, str]()
 
     def need(self, holds: object, check: str, text: str) -> None:
         """Raises CheckError, naming the entry that is being read, unless it holds."""
@@ -193,9 +191,9 @@ class Ledger:
         """Takes the next line, without its end."""
         found = read(line, self.size + 1)
         self.need(
-            found["tag"] == "answer" or not self.waiting, "answers", "the answer before is lost; its charge stands"
+            not self.waiting or found["tag"] == "answer", "answers", "the answer before is lost; its charge stands"
         )
-        getattr(self, f"_{found['tag']}")(found)
+        getattr(self, f"_{found['tag']}", self._start)(found)
         if found["tag"] in ("head", "answer"):
             return
         self.need(int(found["seq"]) == self.size + 1, "canonical", "it stands in another entry's place")
@@ -230,10 +228,9 @@ class Ledger:
     def move(self, charges: Iterable[Sequence[int]], reserved: int, spent: int) -> None:
         """Adds so many times each charge to what is reserved and spent."""
         for number, cost, delta in charges:
-            account = self.accounts[number]
             for place, amount in ((0, cost), (4, delta)):
-                account[RESERVED + place] += reserved * amount
-                account[SPENT + place] += spent * amount
+                self.accounts[number][RESERVED + place] += reserved * amount
+                self.accounts[number][SPENT + place] += spent * amount
 
     def sign(self, found: re.Match[str], numbers: list[int], rows: list[list[Any]]) -> None:
         """A contract is in force on these accounts, if it lists them as they stand."""
@@ -266,35 +263,43 @@ class Ledger:
             self.need(cap >= old or spent + reserved <= cap, "capped", "a cap falls below what is spent and reserved")
             self.accounts[number][CAP] = self.caps[self.size + 1, number] = cap
 
-    def _reserve(self, found: re.Match[str]) -> None:
+    def _reserve(self, found: re.Match[str], paid: Sequence[int] = ()) -> None:
         self.need(found["key"] not in self.seen, "keyed once", "its key belongs to an earlier request")
         self.seen.add(found["key"])
         charges, own = self.rows(found["charges"]), self.contracts.get(found["contract"], [])
         known = any(row[0] in own for row in charges) and all(row[0] in self.accounts for row in charges)
         self.need(known, "lineage", "it charges no account of a contract in force, or one that was never opened")
-        for number, cost, delta in charges:
-            exact = price(str(self.terms[number][1]), self.terms[number][2], found)
-            self.need((cost, delta) == (exact, 0), "priced", "it is not charged what its noise and sensitivity cost")
-            _, cap, spent, reserved, *_ = self.accounts[number]
-            self.need(cost <= cap - spent - reserved, "capped", "an account has no room for its charge")
+        costs = [price(str(self.terms[row[0]][1]), self.terms[row[0]][2], found) or 0 for row in charges]
+        due = [[row[0], new - old, 0] for row, new, old in zip(charges, costs, paid or [0] * len(costs), strict=True)]
+        self.need(all(costs) and charges == due, "priced", "it is not charged what its noise and sensitivity cost")
+        for one, cost in ((self.accounts[row[0]], row[1]) for row in charges):
+            self.need(cost <= one[CAP] - one[SPENT] - one[RESERVED], "capped", "an account has no room for its charge")
         self.move(charges, 1, 0)
-        facts = (found["actor"], tuple(map(tuple, charges)), *found.group("private", "lattice", "charges"))
-        self.requests[self.size + 1] = ("reserved", None, *facts)
+        facts = (found["actor"], tuple(map(tuple, charges)), *found.group("private", "lattice", "charges"), costs)
+        self.requests[self.size + 1] = ("reserved", None, *facts, *found.group("scale", *ALIKE))
+
+    def _refine(self, found: re.Match[str]) -> None:
+        parent, lost = int(found["parent"]), max(self.strays.values(), default=0)
+        state, _, _, rows, _, lattice, _, costs, scale, *alike = self.requests.get(parent, ("", *"       ", "[1,1]"))
+        free = self.requests.get(self.refinements.get(parent, 0), ("void",))[0] in ("void", "forfeited")
+        old, new = (Fraction(*json.loads(ratio)) for ratio in (scale, found["scale"]))
+        same = alike == list(found.group(*ALIKE)) and (found["kind"] == "gaussian" or found["lattice"] == lattice)
+        paying = state == "settled" and [row[0] for row in rows] == [row[0] for row in json.loads(found["charges"])]
+        once = free and parent > lost and same and paying and new < old
+        self.need(once, "refined once", "it refines what it may not")
+        self._reserve(found, costs)
+        self.refinements[parent] = self.size + 1
 
     def _start(self, found: re.Match[str]) -> None:
         number, (before, after, reserved, spent) = int(found["request"]), STEPS[found["tag"]]
         state, _, *facts = self.requests.get(number, ("", None, "", ()))
-        self.need(
-            (state, facts[0]) == (before, found["actor"]), "resolved once", "another actor's, or not to be resolved so"
-        )
+        self.need((state, facts[0]) == (before, found["actor"]), "resolved once", "another's, or not to be resolved so")
         self.requests[number] = (after, self.size + 1 if after == "settled" else None, *facts)
         self.move(facts[1], reserved, spent)
 
-    _void = _forfeit = _start
-
     def _settle(self, found: re.Match[str]) -> None:
         self._start(found)
-        *_, rows, _, _, paid = self.requests[int(found["request"])]
+        _, _, _, rows, _, _, paid, *_ = self.requests[int(found["request"])]
         self.need(paid == found["charges"], "priced", "it is not charged what its noise and sensitivity cost")
         shown = ENCODE([self.accounts[row[0]] for row in rows])
         self.need(found["accounts"] == shown, "balanced", "its accounts are not what the entries add up to")
@@ -332,10 +337,9 @@ class Ledger:
     def end(self) -> None:
         """Checks the last head, which answers for those before it, and what can only be said of the whole."""
         head = json.loads(self.head or '{"size":-1}')
-        accounts = sha256(ENCODE(list(self.accounts.values())).encode()).hex()
         if head["size"] != self.size or not self.signed(head):
             raise CheckError("signed", self.size, "it has no head, or one with a false signature")
-        if head["accounts"] != accounts:
+        if head["accounts"] != sha256(ENCODE(list(self.accounts.values())).encode()).hex():
             raise CheckError("balanced", self.size, "the accounts are not those that its head signed")
         self.need(not self.waiting, "answers", "the answer before is lost; its charge stands")
         for head in (head for head in self.outside if head["root"] not in self.strays):
@@ -349,9 +353,8 @@ class Ledger:
             path = [base64.b64decode(step, validate=True) for step in proof["path"]]
             head, old = proof["head"], proof.get("old")
             size, root, was = head["size"], bytes.fromhex(head["root"]), bytes.fromhex((old or head)["root"])
-            if old:
-                shown = self.signed(old) and grow(size, old["size"], path, was) == (was, root)
-            else:
+            shown = old and self.signed(old) and grow(size, old["size"], path, was) == (was, root)
+            if not old:
                 shown = climb(size, proof["position"] - 1, sha256(b"\x00" + proof["entry"].encode()), path) == root
             if shown and self.signed(head):
                 return None if old else read(proof["entry"].encode(), proof["position"])

@@ -46,8 +46,8 @@ class _Ledger(offline.Ledger):
         super()._revise(found)
         self.names[found["contract"]] = (self.size + 1, self.names[found["revised"]][1])
 
-    def _reserve(self, found: re.Match[str]) -> None:
-        super()._reserve(found)
+    def _reserve(self, found: re.Match[str], paid: Sequence[int] = ()) -> None:
+        super()._reserve(found, paid)
         self.named[self.size + 1] = (found["key"], found["question"])
 
 
@@ -64,8 +64,8 @@ class _StrictLedger(_Ledger):
         self.need(found["accounts"] == accounts, "balanced", "the accounts are not those that its head signed")
         self.need(self.signed(json.loads(found.string)), "signed", "its head has a false signature")
 
-    def _reserve(self, found: re.Match[str]) -> None:
-        super()._reserve(found)
+    def _reserve(self, found: re.Match[str], paid: Sequence[int] = ()) -> None:
+        super()._reserve(found, paid)
         self.need(found["private"] == "1", "strict", "its noise came from a tape: it is not private")
         self.need(int(found["time"]) >= self.time, "strict", "its time is before that of an earlier request")
         self.time = int(found["time"])
@@ -133,6 +133,7 @@ def _check_tables(shown: Shown, ledger: _Ledger) -> None:
             for contract, own in ledger.contracts.items()
         },
         strays=ledger.strays,
+        refinements=ledger.refinements,
     )
     with _named("tables"):
         shown.check(added_up)
@@ -158,19 +159,24 @@ def _terms(facts: Sequence[str | None]) -> tuple[str, str, str, str]:
 
 
 def _underpriced(store: Store) -> tuple[int, ...]:
-    """Every `reserve` that is charged less than its facts cost, by the checker's own reckoning."""
+    """Every request that is charged less than its facts cost, by the checker's own reckoning."""
     measures: dict[int, tuple[str, str | None]] = {}
-    found = []
+    found, costs = [], dict[int, list[int | None]]()
     for line in store.entries():
         fields = offline.read(line, 0)
         if fields["tag"] == "open":
             rows = json.loads(fields["accounts"])
             measures |= {row[0]: (fields["measure"], fields["order"]) for row in rows}
-        elif fields["tag"] == "reserve":
-            charges = json.loads(fields["charges"])
-            exact = [offline.price(*measures[row[0]], fields) for row in charges]
-            if any(price is None or row[1] < price for row, price in zip(charges, exact, strict=True)):
-                found.append(int(fields["seq"]))
+        elif fields["tag"] in ("reserve", "refine"):
+            number, charges = int(fields["seq"]), json.loads(fields["charges"])
+            costs[number] = [offline.price(*measures[row[0]], fields) for row in charges]
+            paid = costs.get(int(fields["parent"])) if fields["tag"] == "refine" else [0] * len(charges)
+            due = [
+                None if cost is None or old is None else cost - old
+                for cost, old in zip(costs[number], paid or [None] * len(charges), strict=False)
+            ]
+            if any(cost is None or row[1] < cost for row, cost in zip(charges, due, strict=False)):
+                found.append(number)
     return tuple(found)
 
 

@@ -262,17 +262,60 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
         show.show_release(_OUT, released)
 
 
+@app.command(
+    epilog="""Examples:
+
+`parco refine contract.toml 12 --error 20`
+
+`parco refine contract.toml 12 --cost 0.05 --dry-run`
+""",
+)
+def refine(  # noqa: PLR0913, PLR0917 - each option of the command is a parameter
+    contract: ContractPath,
+    release: Annotated[int, typer.Argument(help="The number of the release, as its receipt and `parco history` say.")],
+    cost: Annotated[str | None, typer.Option("--cost", help="The most to spend beyond what it cost.")] = None,
+    error: Annotated[str | None, typer.Option("--error", help="The half-width each interval must reach.")] = None,
+    confidence: Annotated[str | None, typer.Option("--confidence", help="Of the intervals [default: 0.95].")] = None,
+    data: Annotated[Path | None, typer.Option("--data", help="[default: the contract's source]")] = None,
+    ledger: LedgerOption = None,
+    data_version: Annotated[str | None, typer.Option("--version", help="Your label for the state of the data.")] = None,
+    actor: ActorOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost; spend nothing.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a stored answer sharper for the difference in cost; free where a stored one is sharp enough.
+
+    Of the very same question only: the same data version, bounds, keys and condition. Name --error or --cost.
+    """
+    with progress_after_a_second() as progress:
+        session = Session(
+            Contract.read(contract), data=data, ledger=ledger, actor=actor, version=data_version, progress=progress
+        )
+        if dry_run:
+            plan = session.plan.refine(release, error=error, cost=cost, confidence=confidence)
+        else:
+            refined = session.refine(release, error=error, cost=cost, confidence=confidence)
+    if dry_run:
+        _print_json(plan.record()) if as_json else _OUT.print(show.plain_lines(str(plan)))
+    elif as_json:
+        _print_json(refined.record())
+    else:
+        show.show_release(_OUT, refined)
+
+
 @app.command(epilog="Example:  `parco budget --ledger purchases.ledger --json`")
 def budget(
     ledger: GivenLedger,
     as_json: JsonOption = False,
 ) -> None:
     """Show each account: cap, spent, reserved, remaining, and what may be claimed of it to date."""
+    from parco.session.accesses import Accesses
     from parco.session.receipt import claims_to_date
     from parco.stores.address import open_ledger
 
     store = open_ledger(ledger)
     accounts = store.accounts()
+    accesses = Accesses.of(store.history(), store.repeats())
     datasets = {name: list(rows) for name, rows in groupby(accounts, key=lambda account: account.name)}
     signed = {
         name: [Contract.from_text(text) for text in store.contract_texts(rows[0].account)]
@@ -281,7 +324,7 @@ def budget(
     if as_json:
         sums = [show.sum_record(rows) for name, rows in datasets.items() if signed[name][-1].unit.period]
         told = {name: list(show.unprotected(contracts)) for name, contracts in signed.items()}
-        record = {"accounts": show.account_records(accounts), "unprotected": told}
+        record = {"accounts": show.account_records(accounts), "unprotected": told, "accesses": accesses.record()}
         _print_json(record | ({"in_all_periods": sums} if sums else {}))
         return
     for name, rows in datasets.items():
@@ -292,6 +335,7 @@ def budget(
         if agreed.unit.period is not None:
             show.show_claims(_OUT, claims_to_date(agreed, *rows, all_periods=True))
         _OUT.print(show.plain(show.unprotected_words(signed[name])))
+    _OUT.print(show.plain(accesses))
 
 
 @app.command(epilog="Example:  `parco history --ledger purchases.ledger`")

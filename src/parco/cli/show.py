@@ -20,6 +20,7 @@ from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text, exact_text
 from parco.privacy.claim import Claim
 from parco.queries import consequences
 from parco.queries.filters import words
+from parco.session.accesses import kind_of
 from parco.session.bounds import BoundsAnswer
 from parco.session.frames import escaped
 from parco.session.mean import MeanAnswer
@@ -226,7 +227,9 @@ def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> l
             "state": row.state,
             "contract": row.name,
             "question": None if row.question is None else json.loads(row.question),
+            "access": kind_of(row),
             "fresh": row.fresh,
+            "refines": row.parent,
             "private": row.private,
             "cost": _cost(max((charge.cost for charge in row.charges), default=0)),
             "mechanism": None if row.mechanism is None else row.mechanism.kind,
@@ -350,6 +353,8 @@ def _state(record: dict[str, object]) -> str:
     marks = [record["state"]]
     if record["fresh"]:
         marks.append("fresh")
+    if record["refines"]:
+        marks.append(f"refines {record['refines']}")
     if record["repeats"]:
         marks.append(f"repeats: {record['repeats']}")
     if not record["private"]:

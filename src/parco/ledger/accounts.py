@@ -1,7 +1,7 @@
 """What a sequence of entries adds up to: accounts and requests as a pure state machine.
 
-    reserve ──▶ start ──▶ settle | forfeit
-       └──────▶ void
+    reserve | refine ──▶ start ──▶ settle | forfeit
+             └─────────▶ void
 
 Before and between them stand `open`, `revise` (a contract has a new text), `cap` (an account's cap moves),
 `recover` (a lost past is charged) and `rotate` (another key signs). `apply` checks each transition and changes nothing;
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from parco.errors import VerificationError
 from parco.ledger.entries import (
@@ -23,19 +23,22 @@ from parco.ledger.entries import (
     Charge,
     Entry,
     Forfeit,
+    MechanismFacts,
     Open,
     Opened,
     Recover,
+    Refine,
     Reserve,
     Revise,
     Rotate,
+    SensitivityFacts,
     Settle,
     Start,
     Void,
     decode,
 )
 
-__all__ = ["EMPTY", "Account", "Request", "State", "apply", "replay"]
+__all__ = ["EMPTY", "Account", "Admitted", "Request", "State", "apply", "replay", "sharpens"]
 
 
 @dataclass(frozen=True)
@@ -92,11 +95,30 @@ class Account:
         )
 
 
+Admitted: TypeAlias = Reserve | Refine
+"""The entry that admitted a request."""
+
+
+class Wanted(Protocol):
+    """What an entry that admits a request has in common with the record of one that is not admitted yet."""
+
+    @property
+    def private(self) -> bool: ...
+    @property
+    def mechanism(self) -> MechanismFacts: ...
+    @property
+    def sensitivity(self) -> SensitivityFacts: ...
+    @property
+    def cells(self) -> int: ...
+    @property
+    def charges(self) -> tuple[Charge, ...]: ...
+
+
 @dataclass(frozen=True)
 class Request:
     """One request: the entry that reserved it, and `reserved`, `started`, `settled`, `void` or `forfeited`."""
 
-    reserve: Reserve
+    reserve: Admitted
     state: str
     settled: int | None = None
 
@@ -106,8 +128,8 @@ class State:
     """All that `size` entries add up to; `contracts` gives a signed contract's accounts, `keys` a key's request.
 
     `revisions` gives the text that replaced a contract's, `caps` the cap that an entry gave to an account, `strays` the
-    entry that answered for a head, by its root, `rotations` the keys before and after an entry, and `names` the entry
-    of a contract and the digest of its name.
+    entry that answered for a head, by its root, `rotations` the keys before and after an entry, `names` the entry of a
+    contract and the digest of its name, and `refinements` the last request that refines an answered one.
     """
 
     size: int = 0
@@ -120,6 +142,7 @@ class State:
     strays: Mapping[str, int] = field(default_factory=dict)
     rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     names: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    refinements: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def current(self) -> dict[str, tuple[int, ...]]:
@@ -143,9 +166,21 @@ class _Change:
     strays: Mapping[str, int] = field(default_factory=dict)
     rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     names: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    refinements: Mapping[int, int] = field(default_factory=dict)
 
 
-_MAPPINGS = ("accounts", "requests", "contracts", "keys", "revisions", "caps", "strays", "rotations", "names")
+_MAPPINGS = (
+    "accounts",
+    "requests",
+    "contracts",
+    "keys",
+    "revisions",
+    "caps",
+    "strays",
+    "rotations",
+    "names",
+    "refinements",
+)
 
 
 def apply(state: State, entry: Entry) -> State:
@@ -169,6 +204,21 @@ def replay(entries: Iterable[bytes]) -> State:
             mappings[name].update(getattr(change, name))
         size = entry.seq
     return State(size=size, **mappings)
+
+
+def sharpens(old: Wanted, new: Wanted) -> bool:
+    """Whether a request asks what another did, of the same accounts, with less noise of a kind that can be refined.
+
+    Their questions, which a record holds in other words than an entry, are not looked at.
+    """
+    same = all(getattr(old, name) == getattr(new, name) for name in ("private", "sensitivity", "cells"))
+    paying = [charge.account for charge in old.charges] == [charge.account for charge in new.charges]
+    before, after = old.mechanism, new.mechanism
+    # A geometric path is drawn on one lattice; each Gaussian draw has its own.
+    alike = before.kind == after.kind and (
+        after.kind == "gaussian" or (after.kind == "two-sided-geometric" and before.lattice == after.lattice)
+    )
+    return same and paying and alike and after.scale < before.scale
 
 
 def _change(state: State, entry: Entry) -> _Change:
@@ -271,7 +321,29 @@ def _current(state: State, entry: Entry, contract: str) -> tuple[int, ...]:
     return own
 
 
-def _reserve(state: State, entry: Reserve) -> _Change:
+def _refine(state: State, entry: Refine) -> _Change:
+    """An answer is refined once: a second refinement of it would be a fork, unless the first one gave no answer.
+
+    No answer from before a recovery is refined: in the past that was lost it may have been.
+    """
+    parent = state.requests.get(entry.parent)
+    if parent is None or parent.state != "settled":
+        raise _fault(entry, f"there is no answer to request {entry.parent}")
+    child = state.refinements.get(entry.parent)
+    free = child is None or state.requests[child].state in ("void", "forfeited")
+    _require(free, entry, f"the answer to request {entry.parent} is refined already")
+    _require(entry.parent > max(state.strays.values(), default=0), entry, "what it refines is older than a recovery")
+    old = parent.reserve
+    pure = {state.accounts[charge.account].measure == "pure" for charge in old.charges}
+    _require(
+        old.question == entry.question and sharpens(old, entry) and pure == {entry.mechanism.kind != "gaussian"},
+        entry,
+        f"it is not the question that request {entry.parent} answered, or no sharper",
+    )
+    return replace(_reserve(state, entry), refinements={entry.parent: entry.seq})
+
+
+def _reserve(state: State, entry: Admitted) -> _Change:
     _require(entry.key not in state.keys, entry, "its key belongs to another request")
     own = _current(state, entry, entry.contract)
     charged = {charge.account for charge in entry.charges}
@@ -317,6 +389,7 @@ _RULES: dict[type[Any], Callable[[State, Any], _Change]] = {
     Revise: _revise,
     Cap: _cap,
     Reserve: _reserve,
+    Refine: _refine,
     Start: _start,
     Settle: _settle,
     Void: _void,

@@ -33,6 +33,7 @@ __all__ = [
     "Open",
     "Opened",
     "Recover",
+    "Refine",
     "Reserve",
     "Revise",
     "Rotate",
@@ -187,6 +188,27 @@ class Reserve:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Refine:
+    """A request as `Reserve` is, for the settled answer to request `parent` made sharper: its `seq` is its own id.
+
+    `mechanism` is the law of the answer that comes of it, `charges` what that costs beyond what the parent's law does.
+    """
+
+    seq: int
+    actor: str
+    time: int
+    key: str
+    question: str
+    contract: str
+    parent: int
+    private: bool
+    mechanism: MechanismFacts
+    sensitivity: SensitivityFacts
+    cells: int
+    charges: tuple[Charge, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Start:
     """From here on the data may have been read."""
 
@@ -265,7 +287,7 @@ class Rotate:
     by_new: str
 
 
-Entry: TypeAlias = Open | Revise | Cap | Reserve | Start | Settle | Void | Forfeit | Recover | Rotate
+Entry: TypeAlias = Open | Revise | Cap | Reserve | Refine | Start | Settle | Void | Forfeit | Recover | Rotate
 
 _OPENED = codecs.row(Opened, codecs.ordinal, codecs.digest, codecs.amount, codecs.amount)
 _CAPPED = codecs.row(Capped, codecs.ordinal, codecs.amount)
@@ -280,6 +302,16 @@ _STRAY = codecs.row(Stray, codecs.ordinal, codecs.digest)
 
 _COMMON = {"seq": codecs.ordinal, "actor": codecs.digest}
 _REQUEST = {**_COMMON, "request": codecs.ordinal}
+_ADMITTED = {
+    **_COMMON,
+    "time": codecs.amount,
+    **dict.fromkeys(("key", "question", "contract"), codecs.digest),
+    "private": codecs.bit,
+    "mechanism": _MECHANISM,
+    "sensitivity": _SENSITIVITY,
+    "cells": codecs.ordinal,
+    "charges": _CHARGES,
+}
 
 # The closed table: a tag means one class for ever; a new meaning is a new tag.
 _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
@@ -312,20 +344,8 @@ _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
             "accounts": codecs.sorted_rows(_CAPPED),
         },
     ),
-    "reserve": (
-        Reserve,
-        {
-            **_COMMON,
-            "time": codecs.amount,
-            **dict.fromkeys(("key", "question", "contract"), codecs.digest),
-            "fresh": codecs.bit,
-            "private": codecs.bit,
-            "mechanism": _MECHANISM,
-            "sensitivity": _SENSITIVITY,
-            "cells": codecs.ordinal,
-            "charges": _CHARGES,
-        },
-    ),
+    "reserve": (Reserve, {**_ADMITTED, "fresh": codecs.bit}),
+    "refine": (Refine, {**_ADMITTED, "parent": codecs.ordinal}),
     "start": (Start, _REQUEST),
     "settle": (
         Settle,

@@ -14,12 +14,12 @@ from fractions import Fraction
 from parco.balls import ball, lower, precision
 from parco.errors import InternalError, RequestError
 from parco.measure import COST_UNIT, UNITS_MAX, Measure, decimal_text, significant_text
-from parco.mechanisms.mechanism import Additive, Exponential, Gaussian, TwoSidedGeometric
+from parco.mechanisms.mechanism import Additive, Exponential, Gaussian, TwoSidedGeometric, root_upper
 from parco.noise import intervals
 from parco.privacy import gaussian
 from parco.privacy.sensitivity import Sensitivity
 
-__all__ = ["choice_for_cost", "choice_for_error", "for_cost", "for_error"]
+__all__ = ["choice_for_cost", "choice_for_error", "for_cost", "for_error", "largest_scale"]
 
 _STEPS_PER_SCALE = 8
 _DIGITS, _BITS = 15, 128
@@ -37,7 +37,7 @@ def for_cost(measure: Measure, sensitivity: Sensitivity, *, step: Fraction, unit
     cost = units * COST_UNIT
     family = _family(measure)
     if family is Gaussian:
-        scale = _root_upper(gaussian.cost_factor(measure) * sensitivity.l2_squared / cost)
+        scale = root_upper(gaussian.cost_factor(measure) * sensitivity.l2_squared / cost)
     else:
         scale = sensitivity.l1 / cost
     mechanism = family(scale, _lattice(step, scale))
@@ -63,7 +63,7 @@ def for_error(
     lattice, top = step, None
     while True:
         bottom = _STEPS_PER_SCALE * lattice
-        scale = _largest_scale(family, lattice, error, confidence=confidence, top=top)
+        scale = largest_scale(family, lattice, error, confidence=confidence, top=top)
         charge = family(max(scale, bottom), lattice).cost_units(sensitivity, measure)
         if charge > UNITS_MAX:
             raise RequestError(f"an error this small costs more than {_COST_MAX}: ask for a larger one")
@@ -132,7 +132,7 @@ def _family(measure: Measure) -> type[Additive]:
     return TwoSidedGeometric if measure == Measure.PURE else Gaussian
 
 
-def _largest_scale(
+def largest_scale(
     family: type[Additive], lattice: Fraction, error: Fraction, *, confidence: Fraction, top: Fraction | None
 ) -> Fraction:
     """The largest scale, below `top`, whose half-width on this lattice is at most `error`; rounded down."""
@@ -149,13 +149,6 @@ def _lattice(step: Fraction, scale: Fraction) -> Fraction:
     while _STEPS_PER_SCALE * lattice > scale:
         lattice /= 2
     return lattice
-
-
-def _root_upper(square: Fraction) -> Fraction:
-    """The least decimal of sixteen significant digits whose square is at least `square` > 0; exact integers only."""
-    magnitude = math.floor((math.log10(square.numerator) - math.log10(square.denominator)) / 2)
-    unit = Fraction(10) ** (magnitude - _DIGITS)
-    return unit * (math.isqrt(math.ceil(square / unit**2) - 1) + 1)
 
 
 def _check_units(units: int) -> None:

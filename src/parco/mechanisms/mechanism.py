@@ -17,9 +17,25 @@ from parco.noise.bits import BitSource
 from parco.privacy import exponential, gaussian, geometric, pure
 from parco.privacy.sensitivity import Sensitivity
 
-__all__ = ["Additive", "Exponential", "Gaussian", "Mechanism", "TwoSidedGeometric", "check_steps", "mechanism_of"]
+__all__ = [
+    "Additive",
+    "Exponential",
+    "Gaussian",
+    "Mechanism",
+    "TwoSidedGeometric",
+    "check_steps",
+    "mechanism_of",
+    "root_upper",
+]
 
 _BITS, _DIGITS = 128, 15
+
+
+def root_upper(square: Fraction) -> Fraction:
+    """The least decimal of sixteen significant digits whose square is at least `square` > 0; exact integers only."""
+    magnitude = math.floor((math.log10(square.numerator) - math.log10(square.denominator)) / 2)
+    unit = Fraction(10) ** (magnitude - _DIGITS)
+    return unit * (math.isqrt(math.ceil(square / unit**2) - 1) + 1)
 
 
 def check_steps(scores: Iterable[object]) -> None:

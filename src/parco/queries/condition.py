@@ -6,7 +6,7 @@ import datetime
 import itertools
 import math
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,7 +20,7 @@ from parco.measure import exact
 from parco.queries.filters import Leaf, Node, Scale, joined
 from parco.queries.places import Places
 
-__all__ = ["read"]
+__all__ = ["read", "recalled"]
 
 _LENGTH_MAX = 4000
 _FLIPPED: dict[type[exp.Expression], type[exp.Expression]] = {
@@ -40,6 +40,20 @@ def read(contract: Contract, text: str) -> Node:
         return _Reader(contract).node(_tree(text), negated=False)
     except RecursionError:
         raise QuestionError("where: this condition is nested too deeply") from None
+
+
+def recalled(contract: Contract, condition: Mapping[str, object]) -> Node:
+    """The form of a condition's record, as far as the contract still reads it so; QuestionError where it cannot."""
+    reader = _Reader(contract)
+    for word in ("and", "or"):
+        parts = condition.get(word)
+        if isinstance(parts, list):
+            return joined("and" if word == "and" else "or", [recalled(contract, part) for part in parts])
+    column = reader.named(str(condition.get("name")))
+    missing = "not in" in condition
+    found = condition.get("not in" if missing else "in")
+    places = column.of(*map(column.interval, found if isinstance(found, list) else []))
+    return column.leaf(places, negated=missing, missing=missing)
 
 
 def _tree(text: object) -> exp.Expression:
@@ -95,12 +109,16 @@ class _Reader:
         return column.leaf(column.compared(kind, right), negated=negated)
 
     def _column(self, tree: exp.Expression) -> _Column:
-        bare, contract = _bare(tree), self._contract
+        bare = _bare(tree)
         if not isinstance(bare, exp.Column):
             raise QuestionError(f"where: {_called(bare)} stands where the name of a column or bins must; no functions")
-        name = unicodedata.normalize("NFC", bare.name)
         if len(bare.parts) > 1 or not isinstance(bare.this, exp.Identifier):
             raise QuestionError('where: write a name alone, in double quotes where it is not a plain word: "my column"')
+        return self.named(unicodedata.normalize("NFC", bare.name))
+
+    def named(self, name: str) -> _Column:
+        """The column or bins of this name, or QuestionError where no condition can look at it."""
+        contract = self._contract
         if name == contract.unit.column:
             raise QuestionError(f"where: {name} is the protected unit; a condition cannot look at it")
         keys, numeric = contract.keys(name), contract.numeric(name)
@@ -139,6 +157,21 @@ class _Column:
     def leaf(self, places: Places, *, negated: bool = False, missing: bool = False) -> Leaf:
         """A comparison with null is false, and so is its negation."""
         return Leaf(self.name, self.scale, places.complement if negated else places, missing)
+
+    def interval(self, stored: object) -> tuple[int, int]:
+        """An interval as a condition's record has it: one key, or two values of which null is the end of all."""
+        if not isinstance(stored, list):
+            at = self._at(str(stored))
+            return at, at
+        low, high = stored
+        return self.first if low is None else self._at(low), self.last if high is None else self._at(high)
+
+    def _at(self, text: str) -> int:
+        number = exp.Literal(this=text.removeprefix("-"), is_string=self.scale != "numbers")
+        at = self.place(exp.Neg(this=number) if text.startswith("-") and self.scale == "numbers" else number)
+        if at.denominator != 1:
+            raise QuestionError(f"where: {text} is no value of {self.name}")
+        return int(at)
 
     def compared(self, kind: type[exp.Expression], literal: exp.Expression) -> Places:
         """The places that compare so with a literal, which may lie between two of them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from parco.contract.contract import Contract
@@ -20,12 +20,13 @@ from parco.measure import (
 )
 from parco.mechanisms import design
 from parco.mechanisms.mechanism import Additive, Exponential, Mechanism
+from parco.mechanisms.refinement import RefinedGaussian
 from parco.mechanisms.selection import Selection, for_delta
 from parco.privacy.sensitivity import Sensitivity
 from parco.queries.query import Query, Statistic
 from parco.queries.sensitivity import sensitivity
 
-__all__ = ["CONFIDENCE", "Plan", "Spend"]
+__all__ = ["CONFIDENCE", "Plan", "Refines", "Spend"]
 
 CONFIDENCE = Fraction(95, 100)
 """The level of intervals where the asker names none."""
@@ -67,6 +68,18 @@ class Spend:
 
 
 @dataclass(frozen=True)
+class Refines:
+    """The stored answer that a release makes sharper: its request, its law, and what was drawn up to it, draw by draw.
+
+    Of Gaussian noise all draws on its path, each in the steps of its own lattice; of geometric noise its cells.
+    """
+
+    request: int
+    mechanism: Mechanism
+    drawn: tuple[tuple[int, ...], ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Plan:
     """What one release would be; computed from contract and question, without data and without spending.
 
@@ -89,6 +102,9 @@ class Plan:
     remaining: Fraction | None = None
     delta_remaining: Fraction | None = None
     repeat: bool = False
+    refines: Refines | None = None
+    """The answer that it makes sharper; `cost` is then what that takes beyond what was paid, `mechanism` the law of
+    what comes of it."""
 
     @classmethod
     def of(cls, query: Query, *, version: str, spend: Spend) -> Plan:
@@ -140,6 +156,7 @@ class Plan:
             "remaining": None if self.remaining is None else decimal_text(self.remaining),
             "repeat": self.repeat,
             "fits": self.fits,
+            **({} if self.refines is None else {"refines": self.refines.request}),
             **({} if self.selection is None else self._record_of(self.selection)),
         }
 
@@ -172,7 +189,8 @@ class Plan:
         if self.repeat:
             return f"{self.query}: free, already stored, {self.accuracy}"
         delta = f" and delta {decimal_text(self.delta_units * DELTA_UNIT)}" if self.selection is not None else ""
-        price = f"{self.query}: costs {self.cost} of {measure}{delta}, {self.accuracy}"
+        more = "" if self.refines is None else f" more than release {self.refines.request} did"
+        price = f"{self.query}: costs {self.cost} of {measure}{delta}{more}, {self.accuracy}"
         if self.remaining is None:
             return price
         if self.delta_remaining is not None and self.delta_remaining < 0:
@@ -200,7 +218,7 @@ def _half_width(query: Query, mechanism: Mechanism, confidence: Fraction) -> Fra
     match mechanism:
         case Exponential():
             return mechanism.score_lost(_of_each(query, confidence), candidates=len(query.candidates))
-        case Additive():
+        case Additive() | RefinedGaussian():
             return mechanism.half_width(confidence)
     raise AssertionError("a mechanism that is neither noise nor a choice")
 

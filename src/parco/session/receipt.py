@@ -6,7 +6,7 @@ A receipt is a function of what the ledger stores, so the same release has the s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,8 @@ from parco import canonical
 from parco.contract.contract import Contract
 from parco.contract.division import WHOLE
 from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
-from parco.mechanisms.mechanism import Mechanism, mechanism_of
+from parco.mechanisms.mechanism import Gaussian, Mechanism, mechanism_of
+from parco.mechanisms.refinement import RefinedGaussian
 from parco.privacy import claim, expost
 from parco.privacy.claim import Claim
 from parco.privacy.sensitivity import Sensitivity
@@ -56,6 +57,10 @@ class Receipt:
     evidence: Evidence
     fixed_cap: Cost | None = None
     accounts: tuple[str, ...] = (WHOLE,)
+    refines: tuple[int, ...] = ()
+    """The releases that it makes sharper, the first one first; `cost` is what it took beyond theirs."""
+    asked: str = field(default="", repr=False)
+    """The digest of the question on this ledger: equal ones are one question, on one version of the data."""
     delta: Fraction = Fraction(0)
     """What it took of the account's delta for mechanisms, beside its cost."""
 
@@ -76,8 +81,13 @@ class Receipt:
 
     @property
     def bound(self) -> Fraction:
-        """The realised ex-post bound of this release at the receipt order."""
-        return expost.bound_at_order(self.measure, self.cost.value, order=self.order)
+        """The realised ex-post bound of this release at the receipt order; with it, of all that it refines."""
+        return expost.bound_at_order(self.measure, self.path_cost.value, order=self.order)
+
+    @property
+    def path_cost(self) -> Cost:
+        """What it cost together with all that it refines: what one release of this scale would have."""
+        return Cost(self.mechanism.cost_units(self.sensitivity, self.measure)) if self.refines else self.cost
 
     @property
     def cost_in_all(self) -> Cost:
@@ -107,6 +117,8 @@ class Receipt:
         divided: dict[str, object] = {} if self.accounts == (WHOLE,) else {"accounts": list(self.accounts)}
         if self.delta:
             divided["delta"] = decimal_text(self.delta)
+        if self.refines:
+            divided |= {"refines": list(self.refines), "path_cost": str(self.path_cost)}
         if contract.unit.period is not None:
             divided["cost_in_all_periods"] = str(self.cost_in_all)
         return {
@@ -140,20 +152,25 @@ class Receipt:
     def __str__(self) -> str:
         order = "" if self.measure == Measure.PURE else f" at order {exact_text(self.order)}"
         share = significant_text(100 * self.cost.value / self.cap.value, 3, up=True)
-        head = self.evidence.proof.head
+        head, with_them = self.evidence.proof.head, " and those it refines" if self.refines else ""
         lines = [
             f"release {self.release}: {self.question} (data version {self.version})",
             f"  cost       {self.cost} of {self.measure}, {share} % of the budget; "
             f"{decimal_text(self.remaining)} of {self.cap} remained",
             f"  noise      {self.mechanism.kind}, scale {_short(self.mechanism.scale)}, "
             f"lattice {exact_text(self.mechanism.lattice)}",
-            f"  bound      {_short(self.bound)}{order} (the privacy loss this release may have had)",
+            f"  bound      {_short(self.bound)}{order} (the privacy loss this release{with_them} may have had)",
             f"  contract   {self.contract.name}, {self.contract.digest[:16]}…",
             f"  protected  one {self.contract.unit.column}. {self.contract.unprotected_words}",
             f"  ledger     entry {self.position} of head {head.size}, root {head.root[:16]}…, parco {self.parco}",
         ]
         if self.accounts != (WHOLE,):
             lines.insert(2, f"  paid by    {_listed(self.accounts)}, each the whole cost; {self._shares()}")
+        if self.refines:
+            path = ", ".join(map(str, self.refines))
+            lines.insert(
+                2, f"  refines    {path}; with them it cost {self.path_cost}, what one such release would have"
+            )
         if self.delta:
             lines.insert(2, f"  delta      {decimal_text(self.delta)}, of the contract's delta for mechanisms")
         if not self.private:
@@ -174,7 +191,7 @@ class JointReceipt(Receipt):
     def of(cls, question: str, *parts: Receipt) -> JointReceipt:
         """The receipt of an answer made of these parts."""
         last = max(parts, key=lambda part: part.position)
-        known = {field.name: getattr(last, field.name) for field in fields(Receipt)}
+        known = {one.name: getattr(last, one.name) for one in fields(Receipt)}
         cost, private = Cost(sum(part.cost.units for part in parts)), all(part.private for part in parts)
         delta = sum((part.delta for part in parts), Fraction(0))
         return cls(**{**known, "question": question, "cost": cost, "delta": delta, "private": private}, parts=parts)
@@ -222,13 +239,18 @@ def receipt_of(
         parco=canonical.decode(stored.answer)["parco"],
         evidence=store.evidence(stored.request, stored.position),
         fixed_cap=None if fixed is None else Cost(fixed),
+        refines=tuple(stored.before),
+        asked=reserve.question,
         accounts=tuple(labels[charge.account] for charge in stored.charges),
     )
 
 
 def mechanism_in(stored: Settled) -> Mechanism:
-    """The mechanism that an answered request drew from."""
+    """The mechanism that an answered request drew from; of one that refines another, the law of the estimate."""
     facts = stored.reserve.mechanism
+    if stored.before and facts.kind == Gaussian.kind:
+        laws = (Gaussian(law.scale, law.lattice) for law in stored.before.values())
+        return RefinedGaussian(facts.scale, facts.lattice, before=tuple(laws))
     pairs = {name: [value.numerator, value.denominator] for name, value in vars(facts).items() if name != "kind"}
     return mechanism_of({"kind": facts.kind, **pairs})
 

@@ -37,9 +37,10 @@ from parco.mechanisms.mechanism import Additive, Exponential
 from parco.mechanisms.selection import Selection
 from parco.noise.bits import BitSource, CipherBits
 from parco.queries.joint import BoundsPlan, MeanPlan, QuantilePlan, VariancePlan
-from parco.queries.plan import Plan
+from parco.queries.plan import Plan, Spend
 from parco.queries.quantile import runs
 from parco.queries.query import Query
+from parco.session.accesses import Accesses
 from parco.session.ask import Ask
 from parco.session.bounds import BoundsAnswer, bounds_release
 from parco.session.keys import keys_answer
@@ -59,6 +60,7 @@ from parco.session.questions import (
     variance_parts,
 )
 from parco.session.receipt import Receipt, mechanism_in, receipt_of
+from parco.session.refining import Refiner, refined_answer
 from parco.session.release import Answer, Release
 from parco.session.top import top_answer
 from parco.session.variance import VarianceAnswer, variance_release
@@ -145,6 +147,10 @@ class Session(
         """All signings and releases, in the order of the ledger."""
         return self._store.history()
 
+    def accesses(self) -> Accesses:
+        """How often the ledger's data were read, for what, and how often an answer was given without them."""
+        return Accesses.of(self._store.history(), self._store.repeats())
+
     def release(self, asks: Sequence[Ask]) -> list[Release[Answer] | Joint]:
         """The answers to several questions, in their order: one durable charge and one statement for all.
 
@@ -154,6 +160,26 @@ class Session(
         groups = [self._parts(ask) for ask in asks]
         found = iter(self._all([part for group in groups for part in group]))
         return [self._whole(ask, group, [next(found) for _ in group]) for ask, group in zip(asks, groups, strict=True)]
+
+    def refine(
+        self,
+        release: Release[Answer] | int,
+        *,
+        error: Exactable | None = None,
+        cost: Exactable | None = None,
+        confidence: Exactable | None = None,
+    ) -> Release[Answer]:
+        """A stored answer made sharper for the difference in cost; by nothing where a stored one is sharp enough.
+
+        release: the answer, or its number on the ledger; where it was refined before, the last of its path is refined.
+        error: the half-width that each interval has to reach. cost: the most to pay beyond what `release` (and what it
+        refined) did; asked twice, it is paid once. Give one of them. The data, version and contract have to be those
+        of the answer, or it is another question. RequestError for what cannot be refined, and why: only Gaussian noise,
+        and two-sided geometric noise on accounts of the measure pure. Source: docs/mathematics.md, "Refinement by
+        Gaussian draws" and "Refinement of geometric noise".
+        """
+        spend = Spend.of(cost=cost, error=error, confidence=confidence)
+        return Refiner(self, release).release(spend)
 
     def _ask(self, ask: Asked) -> Release[Answer]:
         return self._all([ask])[0]
@@ -300,13 +326,27 @@ class Session(
             width = decimal_text(plan.half_width_of(mechanism_in(best)))
             known = _selection(plan, best)
             keys = "" if known is None else f", with keys from {decimal_text(known.threshold)} units on"
+            measure = self.contract.budget.measure
+            sharpen = "" if known is not None else self._sharpening(plan, best)
             raise SharperError(
                 f"an answer to this question ({plan.query}) is stored, less sharp than asked: within {width} instead "
-                f"of {decimal_text(plan.half_width)}{keys}. Take it for nothing by naming neither cost nor error, or "
-                f"pay {plan.cost} of {self.contract.budget.measure} for another with --fresh (in Python: fresh=True)",
+                f"of {decimal_text(plan.half_width)}{keys}. Take it for nothing by naming neither cost nor error,"
+                f"{sharpen} or pay {plan.cost} of {measure} for another with --fresh (in Python: fresh=True)",
                 stored=width,
                 cost=str(plan.cost),
+                release=best.request,
             )
+
+    def _sharpening(self, plan: Plan, best: Stored) -> str:
+        """How the sharpest stored answer is made as sharp as asked, where it can be."""
+        reached = mechanism_in(best)
+        if not isinstance(plan.mechanism, Additive):
+            return ""
+        more = plan.cost.units - reached.cost_units(plan.sensitivity, self.contract.budget.measure)
+        number = best.request
+        return (
+            f" sharpen it for about {Cost(max(0, more))} by `parco refine` {number} (in Python: refine({number}, …)),"
+        )
 
     def _serves(self, plan: Plan, ask: Asked, stored: Settled) -> bool:
         """Whether a stored answer is at least as sharp as asked; one who names neither cost nor error takes any.
@@ -367,6 +407,7 @@ class Session(
             fresh=ask.fresh,
             private=self._private,
             key=ask.key,
+            parent=None if plan.refines is None else plan.refines.request,
         )
 
     def _run(self, started: Sequence[tuple[Plan, int]], engine: DuckDBEngine) -> list[Release[Answer]]:
@@ -406,6 +447,10 @@ class Session(
     def _answer(self, plan: Plan, found: Found) -> bytes:
         if plan.selection is not None:
             return canonical.encode({**self._selected(plan, plan.selection, found), "parco": version("parco")})
+        if plan.refines is not None:
+            from parco.engines.duckdb import sums
+
+            return refined_answer(plan, plan.refines, sums(found), self._bits())
         match plan.mechanism:
             case Additive():
                 noisy = self._noisy(plan, plan.mechanism, found)
@@ -530,6 +575,18 @@ class Planner(Questions[Plan, MeanPlan, VariancePlan, QuantilePlan, BoundsPlan])
 
     def _ask(self, ask: Asked) -> Plan:
         return self._session._planned(ask)
+
+    def refine(
+        self,
+        release: Release[Answer] | int,
+        *,
+        error: Exactable | None = None,
+        cost: Exactable | None = None,
+        confidence: Exactable | None = None,
+    ) -> Plan:
+        """What it would cost to make an answer sharper."""
+        spend = Spend.of(cost=cost, error=error, confidence=confidence)
+        return Refiner(self._session, release).planned(spend)
 
     def release(self, asks: Sequence[Ask]) -> list[Plan | JointPlans]:
         """What each of several questions would cost, and leave after those before it; what is asked twice is charged

@@ -84,6 +84,7 @@ _CHANGED = {
     "accounts": _AMOUNTS,
     "contracts": "contract, opened",
     "keys": "private",
+    "refinements": "request",
     "requests": "state, settled",
     "strays": "recovered",
     "texts": "salt, text, lookup",

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Row, Select, bindparam, select
 
 from parco import canonical
 from parco.errors import VerificationError
+from parco.ledger.accounts import Admitted
 from parco.ledger.entries import (
     Cap,
     Entry,
     Forfeit,
+    MechanismFacts,
     Open,
     Recover,
+    Refine,
     Reserve,
     Revise,
     Rotate,
@@ -31,6 +35,9 @@ from parco.stores.records import AccountRow, Evidence, HistoryRow, Settled, Stor
 __all__ = [
     "account_row",
     "account_rows",
+    "admitted",
+    "answer",
+    "before",
     "bodies",
     "decoded",
     "entry",
@@ -42,7 +49,7 @@ __all__ = [
     "stored_answers",
 ]
 
-_Kind = TypeVar("_Kind", Open, Reserve, Settle)
+_Kind = TypeVar("_Kind", Open, Refine, Reserve, Settle)
 
 _BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
 _RESERVES, _SETTLES = tables.entries.alias("reserves"), tables.entries.alias("settles")
@@ -89,6 +96,13 @@ def decoded(body: bytes | None, seq: int, kind: type[_Kind]) -> _Kind:
     return found
 
 
+def admitted(body: bytes | None, seq: int) -> Admitted:
+    """The same of the entry that admitted a request."""
+    if body is not None and isinstance(_decode(body), Refine):
+        return decoded(body, seq, Refine)
+    return decoded(body, seq, Reserve)
+
+
 # The same few entries are looked at again and again: the one that opened an account, and those of a repeated answer.
 _decode = lru_cache(maxsize=256)(decode)
 
@@ -129,10 +143,25 @@ def fixed_cap(connection: Connection, account: int, *, before: int | None = None
 
 def stored(connection: Connection, request: int) -> Stored:
     """The answer to a settled request, or VerificationError if it is not settled, is lost or was changed."""
-    row = connection.execute(_BY_REQUEST, {"request": request}).one_or_none()
+    row = _answered(connection, request)
     if row is None or row.settled is None:
         raise VerificationError(f"request {request} is not settled", entry=request)
-    return _stored(row)
+    return _stored(row, lambda number: _answered(connection, number))
+
+
+def answer(connection: Connection, request: int) -> Stored | None:
+    """The same, or None where no such request is settled."""
+    row = _answered(connection, request)
+    return None if row is None or row.settled is None else stored(connection, request)
+
+
+def before(connection: Connection, reserve: Admitted) -> dict[int, MechanismFacts]:
+    """The laws of the answers that a request refines, by their requests, the first one first."""
+    return _before(reserve, lambda number: _answered(connection, number))
+
+
+def _answered(connection: Connection, request: int) -> Row[Any] | None:
+    return connection.execute(_BY_REQUEST, {"request": request}).one_or_none()
 
 
 def evidence(connection: Connection, request: int, position: int) -> Evidence:
@@ -146,22 +175,36 @@ def evidence(connection: Connection, request: int, position: int) -> Evidence:
 
 def stored_answers(connection: Connection, question: str) -> list[Stored]:
     """All answers to a question's digest, oldest first."""
-    return [_stored(row) for row in connection.execute(_BY_QUESTION, {"question": question}).all()]
+    rows = _by_question(connection, question)
+    return [_stored(row, rows.get) for row in rows.values()]
+
+
+def _by_question(connection: Connection, question: str) -> dict[int, Row[Any]]:
+    # What an answer refines is an answer to the same question, so that all of a path are here.
+    return {row.request: row for row in connection.execute(_BY_QUESTION, {"question": question}).all()}
 
 
 def sharpest(connection: Connection, question: str, serves: Callable[[Settled], bool]) -> tuple[Stored | None, bool]:
-    """The answer that cost most among those that serve, the oldest of equals, and whether there is any answer at all.
+    """The answer with the least noise among those that serve, the dearest and then the oldest of equals, and whether
+    there is any answer at all.
 
-    The same question under the same measure is sharper the more it cost; the oldest, so that repeats agree.
+    The oldest, so that repeats agree.
     """
-    rows = {row.request: row for row in connection.execute(_BY_QUESTION, {"question": question}).all()}
-    good = [facts for facts in map(_settled, rows.values()) if serves(facts)]
-    best = max(good, key=lambda facts: (sum(charge.cost for charge in facts.charges), -facts.request), default=None)
-    return (None if best is None else _stored(rows[best.request])), bool(rows)
+    rows = _by_question(connection, question)
+    good = [facts for facts in (_settled(row, rows.get) for row in rows.values()) if serves(facts)]
+    best = min(good, key=_sharpness, default=None)
+    return (None if best is None else _stored(rows[best.request], rows.get)), bool(rows)
 
 
-def _settled(row: Row[Any]) -> Settled:
-    reserve, settle = decoded(row.reserve, row.request, Reserve), decoded(row.settle, row.settled, Settle)
+def _sharpness(facts: Settled) -> tuple[Fraction, int, int]:
+    return facts.reserve.mechanism.scale, -sum(charge.cost for charge in facts.charges), facts.request
+
+
+_Find: TypeAlias = Callable[[int], Row[Any] | None]
+
+
+def _settled(row: Row[Any], find: _Find) -> Settled:
+    reserve, settle = admitted(row.reserve, row.request), decoded(row.settle, row.settled, Settle)
     if settle.request != row.request:
         raise VerificationError(f"entry {row.settled} settles another request than {row.request}", entry=row.settled)
     return Settled(
@@ -170,11 +213,24 @@ def _settled(row: Row[Any]) -> Settled:
         reserve=reserve,
         charges=settle.charges,
         accounts=settle.accounts,
+        before=_before(reserve, find),
     )
 
 
-def _stored(row: Row[Any]) -> Stored:
-    facts, digest = _settled(row), decoded(row.settle, row.settled, Settle).answer
+def _before(reserve: Admitted, find: _Find) -> dict[int, MechanismFacts]:
+    """What a request refines, the first first; its numbers fall on the way there, so that the way ends."""
+    found: dict[int, MechanismFacts] = {}
+    while isinstance(reserve, Refine):
+        row, parent = find(reserve.parent), reserve.parent
+        if row is None or parent >= reserve.seq:
+            raise VerificationError(f"entry {reserve.seq} refines no earlier answer", entry=reserve.seq)
+        reserve = admitted(row.reserve, parent)
+        found[parent] = reserve.mechanism
+    return dict(reversed(found.items()))
+
+
+def _stored(row: Row[Any], find: _Find) -> Stored:
+    facts, digest = _settled(row, find), decoded(row.settle, row.settled, Settle).answer
     if row.body is None:
         raise VerificationError(f"the answer to request {row.request} is lost; its charge stands", entry=row.request)
     if not _holds(row.salt, row.body, digest):
@@ -211,7 +267,7 @@ def _into(
             names[found.contract] = names.get(found.revised)
         rows[found.seq] = _act(found, known, names=names)
         return
-    if isinstance(found, Reserve):
+    if isinstance(found, Reserve | Refine):
         rows[found.seq] = _reserved(found, known, name=names.get(found.contract))
         return
     old = rows.get(found.request)
@@ -248,7 +304,7 @@ def _act(
     )
 
 
-def _reserved(found: Reserve, known: dict[str, str | None], *, name: str | None) -> HistoryRow:
+def _reserved(found: Admitted, known: dict[str, str | None], *, name: str | None) -> HistoryRow:
     return HistoryRow(
         seq=found.seq,
         time=found.time,
@@ -257,7 +313,8 @@ def _reserved(found: Reserve, known: dict[str, str | None], *, name: str | None)
         contract=found.contract,
         name=name,
         question=known.get(found.question),
-        fresh=found.fresh,
+        fresh=isinstance(found, Reserve) and found.fresh,
+        parent=found.parent if isinstance(found, Refine) else None,
         private=found.private,
         cells=found.cells,
         charges=found.charges,

@@ -6,7 +6,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from parco.ledger.entries import WHOLE, Balance, Capped, Charge, MechanismFacts, Reserve, SensitivityFacts
+from parco.ledger.accounts import Admitted
+from parco.ledger.entries import WHOLE, Balance, Capped, Charge, MechanismFacts, SensitivityFacts
 from parco.ledger.heads import Head
 from parco.ledger.proofs import Inclusion
 from parco.measure import Measure
@@ -82,7 +83,8 @@ class Signed:
 class Request:
     """What a release asks of the ledger; `contract` is `Signed.contract`, `charges` rise by account.
 
-    Without a key, one is drawn: such a request is never the same as another.
+    Without a key, one is drawn: such a request is never the same as another. With a `parent` it refines the answer to
+    that request: `mechanism` is then the law of what comes of it, `charges` what that costs beyond the parent's.
     """
 
     actor: str
@@ -95,6 +97,7 @@ class Request:
     fresh: bool = False
     private: bool = True
     key: str | None = None
+    parent: int | None = None
     time: int = field(default_factory=_now)
 
 
@@ -121,13 +124,17 @@ class Pending:
 
 @dataclass(frozen=True, kw_only=True)
 class Settled:
-    """The public facts of an answered request; `position` is the sequence of its settle entry."""
+    """The public facts of an answered request; `position` is the sequence of its settle entry.
+
+    `before` gives the laws of the answers that it refines, by their requests, the first one first.
+    """
 
     request: int
     position: int
-    reserve: Reserve
+    reserve: Admitted
     charges: tuple[Charge, ...]
     accounts: tuple[Balance, ...]
+    before: Mapping[int, MechanismFacts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +228,7 @@ class HistoryRow:
 
     `state` is `open`, `revise`, `cap`, `recover` or `rotate`, or for a request `reserved`, `started`, `settled`, `void`
     or `forfeited`; `charges` are what was realised once settled, what was reserved before, nothing once void, and what
-    a recovery charged.
+    a recovery charged; `parent` is the request whose answer it refines.
     """
 
     seq: int
@@ -234,6 +241,7 @@ class HistoryRow:
     caps: tuple[Capped, ...] = ()
     question: str | None = None
     fresh: bool = False
+    parent: int | None = None
     position: int | None = None
     private: bool = True
     cells: int = 0

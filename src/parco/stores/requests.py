@@ -25,10 +25,12 @@ from parco.errors import (
     InternalError,
     KeyReuseError,
     NotSignedError,
+    RefinedError,
     RequestError,
     SharperError,
 )
-from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Open, Reserve, Settle, Start, Void
+from parco.ledger.accounts import Admitted, sharpens
+from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Open, Refine, Reserve, Settle, Start, Void
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
 from parco.stores import reading, tables, texts
 from parco.stores.append import append_all, together
@@ -56,6 +58,7 @@ _RIVALS = _OPEN_REQUESTS.where(
     or_(_REQUESTS.question == bindparam("question"), _REQUESTS.key == bindparam("key_digest"))
 )
 _LEASES = select(tables.leases).join(tables.requests).where(_REQUESTS.state == "reserved")
+_ENTRY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
 _BY_KEY = select(tables.requests).where(_REQUESTS.key == bindparam("key_digest"))
 _LAST = select(func.max(tables.entries.c.seq)).scalar_subquery()
 # All requests of a ledger are of one kind, so that any of them tells it.
@@ -123,6 +126,31 @@ _END = (
     .where(_REQUESTS.request.in_(bindparam("numbers", expanding=True)), _REQUESTS.state == bindparam("before"))
     .values(state=bindparam("after"))
 )
+# What an answer is refined by, and whether anything recovered a lost past, in which it may have been refined as well.
+_REFINING = (
+    select(
+        _REQUESTS.state,
+        tables.entries.c.body,
+        select(tables.refinements.c.request)
+        .where(tables.refinements.c.parent == bindparam("parent"))
+        .scalar_subquery()
+        .label("child"),
+        select(func.max(tables.strays.c.recovered)).scalar_subquery().label("recovered"),
+    )
+    .select_from(tables.requests.join(tables.entries, tables.entries.c.seq == _REQUESTS.request))
+    .where(_REQUESTS.request == bindparam("parent"))
+)
+_STATE = select(_REQUESTS.state).where(_REQUESTS.request == bindparam("request"))
+_NEW_REFINEMENT = insert(tables.refinements)
+# Only where the one before ended without an answer.
+_OTHER_REFINEMENT = (
+    update(tables.refinements)
+    .where(
+        tables.refinements.c.parent == bindparam("of"),
+        tables.refinements.c.request.in_(select(_REQUESTS.request).where(_REQUESTS.state.in_(("void", "forfeited")))),
+    )
+    .values(request=bindparam("number"))
+)
 _NEW_REQUEST, _NEW_OWNER = insert(tables.requests), insert(tables.owners)
 _NEW_LEASE, _NEW_ANSWER = insert(tables.leases), insert(tables.answers)
 
@@ -188,7 +216,8 @@ def decide(
 ) -> Started | Reserved | Stored | Pending:
     """What a request comes to: a known key first, then a known question, then a new charge.
 
-    With an owner, the charge is followed by its start; with a lease, it waits for it.
+    What refines an answer is served by any that is sharp enough, too. With an owner, the charge is followed by its
+    start; with a lease, it waits for it.
     """
     request = found.request
     kind, last = connection.execute(_KIND_AND_LAST).one()
@@ -233,6 +262,7 @@ def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
         reserve=reserve,
         charges=reserve.charges,
         accounts=balances,
+        before=reading.before(connection, reserve),
         answer=answer,
     )
 
@@ -274,7 +304,7 @@ def _end(connection: Connection, states: Sequence[tuple[int, str]]) -> None:
     append_all(connection, makes, last=last)
 
 
-def _ending(reserve: Reserve, state: str) -> Callable[[int], Entry]:
+def _ending(reserve: Admitted, state: str) -> Callable[[int], Entry]:
     kind = Forfeit if state == "started" else Void
     return lambda seq: kind(seq=seq, actor=reserve.actor, request=reserve.seq)
 
@@ -292,10 +322,10 @@ def _check_kind(kind: int | None, *, private: bool) -> None:
 
 def _same_key(connection: Connection, found: Look) -> Stored | Pending:
     row = connection.execute(_BY_KEY, {"key_digest": found.names["key"]}).one()
-    old = reading.entry(connection, row.request, Reserve)
+    reserve = reading.admitted(connection.scalar(_ENTRY, {"seq": row.request}), row.request)
     digests = {kind: found.names.get(kind) for kind in ("actor", "question")}
-    body = {name: getattr(found.request, name) for name in _BODY} | digests
-    if body != {name: getattr(old, name) for name in body}:
+    body = {name: getattr(found.request, name) for name in _body(found.request)} | digests
+    if body != {name: getattr(reserve, name, None) for name in body}:
         raise KeyReuseError("this key was used for another request: use a new key", request=row.request)
     if row.state == "void":
         raise KeyReuseError(
@@ -309,7 +339,12 @@ def _same_key(connection: Connection, found: Look) -> Stored | Pending:
     return Pending(row.request)
 
 
-_BODY = ("contract", "fresh", "private", "mechanism", "sensitivity", "cells", "charges")
+def _body(request: Request) -> tuple[str, ...]:
+    """The fields that a request shares with the entry that admits it."""
+    return (*_BODY, "fresh" if request.parent is None else "parent")
+
+
+_BODY = ("contract", "private", "mechanism", "sensitivity", "cells", "charges")
 
 
 def _same_question(connection: Connection, found: Look, serves: Callable[[Settled], bool]) -> Stored | Pending | None:
@@ -318,10 +353,10 @@ def _same_question(connection: Connection, found: Look, serves: Callable[[Settle
         return best
     if found.rivals:
         return Pending(found.rivals[0].request)
-    if answered:
+    if answered and found.request.parent is None:
         raise SharperError(
-            "the stored answer to this question is less sharp than asked: take it by asking for less,"
-            " or pay in full for another with fresh=True (--fresh)"
+            "the stored answer to this question is less sharp than asked: take it by asking for less, sharpen it for"
+            " the difference with `parco refine`, or pay in full for another with fresh=True (--fresh)"
         )
     return None
 
@@ -329,6 +364,7 @@ def _same_question(connection: Connection, found: Look, serves: Callable[[Settle
 def _reserve(connection: Connection, found: Look, holder: Owner | Lease, *, last: int) -> Started | Reserved:
     request, starts = found.request, isinstance(holder, Owner)
     _check_charged(connection, request)
+    old = None if request.parent is None else _check_refines(connection, found, request.parent)
     for charge in request.charges:
         values = {"number": charge.account, "cost": charge.cost, "delta": charge.delta}
         if connection.execute(_SET_ASIDE, values).rowcount != 1:
@@ -336,8 +372,9 @@ def _reserve(connection: Connection, found: Look, holder: Owner | Lease, *, last
     wanted = {"key": secrets.token_hex(_KEY_BYTES), **_texts(request)}
     with together(connection):
         names: dict[str, Any] = texts.intern_all(connection, wanted, known=found.names)
-        body: dict[str, Any] = {name: getattr(request, name) for name in _BODY} | names
-        makes: list[Callable[[int], Entry]] = [lambda seq: Reserve(seq=seq, time=request.time, **body)]
+        body: dict[str, Any] = {name: getattr(request, name) for name in _body(request)} | names
+        kind = Reserve if request.parent is None else Refine
+        makes: list[Callable[[int], Entry]] = [lambda seq: kind(seq=seq, time=request.time, **body)]
         if starts:
             makes.append(lambda seq: Start(seq=seq, actor=names["actor"], request=last + 1))
         number = append_all(connection, makes, last=last)[0]
@@ -345,7 +382,35 @@ def _reserve(connection: Connection, found: Look, holder: Owner | Lease, *, last
         row |= {"state": "started" if starts else "reserved", "private": int(request.private)}
         connection.execute(_NEW_REQUEST, row)
         connection.execute(_NEW_OWNER if starts else _NEW_LEASE, {"request": number, **vars(holder)})
+        if request.parent is not None and old is None:
+            connection.execute(_NEW_REFINEMENT, {"parent": request.parent, "request": number})
+    if old is not None:
+        other = {"of": request.parent, "number": number}
+        if connection.execute(_OTHER_REFINEMENT, other).rowcount != 1:
+            raise InternalError(f"request {request.parent} is refined already")
     return Started(number) if starts else Reserved(number)
+
+
+def _check_refines(connection: Connection, found: Look, parent: int) -> int | None:
+    """The request that refined the same answer before and came to nothing, None if there was none.
+
+    Raises RefinedError where it did not, and RequestError where nothing may refine that answer.
+    """
+    row = connection.execute(_REFINING, {"parent": parent}).one_or_none()
+    if row is None or row.state != "settled":
+        raise RequestError(f"there is no answer to request {parent} that could be refined", request=parent)
+    if row.child is not None and connection.scalar(_STATE, {"request": row.child}) not in ("void", "forfeited"):
+        raise RefinedError(f"the answer to request {parent} was refined by request {row.child}", request=row.child)
+    if row.recovered is not None and parent < row.recovered:
+        raise RequestError(
+            f"request {parent} is older than the recovery of entry {row.recovered}: in the past that was lost, its"
+            " answer may have been refined, and it must not be twice; ask anew with fresh=True (--fresh)",
+            request=parent,
+        )
+    old = reading.admitted(row.body, parent)
+    if old.question != found.names.get("question") or not sharpens(old, found.request):
+        raise InternalError(f"request {parent} answered another question, or is no less sharp")
+    return row.child if row.child is None else int(row.child)
 
 
 def _texts(request: Request) -> dict[str, str]:
@@ -396,12 +461,12 @@ def _no_room(connection: Connection, charge: Charge) -> BudgetError:
     return BudgetError(f"{text}; nothing was charged", **facts)
 
 
-def _held(connection: Connection, request: int, state: str) -> tuple[Reserve, int]:
+def _held(connection: Connection, request: int, state: str) -> tuple[Admitted, int]:
     reserves, last = _held_all(connection, {request: state})
     return reserves[request], last
 
 
-def _held_all(connection: Connection, states: Mapping[int, str]) -> tuple[dict[int, Reserve], int]:
+def _held_all(connection: Connection, states: Mapping[int, str]) -> tuple[dict[int, Admitted], int]:
     """What each request had reserved that is in the state given, and the ledger's last entry; the error that says it,
     if a request is in another state.
     """
@@ -411,7 +476,7 @@ def _held_all(connection: Connection, states: Mapping[int, str]) -> tuple[dict[i
         if found != state:
             raise _not_in(state, request, found)
     last = max((row.last for row in rows.values()), default=0)
-    return {request: reading.decoded(row.body, request, Reserve) for request, row in rows.items()}, last
+    return {request: reading.admitted(row.body, request) for request, row in rows.items()}, last
 
 
 def _not_in(state: str, request: int, found: str | None) -> ForfeitedError | RequestError | InternalError:

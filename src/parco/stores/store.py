@@ -231,6 +231,11 @@ class Store(Witnessed):
             digest = texts.find(connection, "question", question)
             return [] if digest is None else reading.stored_answers(connection, digest)
 
+    def answer(self, request: int) -> Stored | None:
+        """The answer to one request, None where no such request is settled; takes no write lock."""
+        with self._reading() as connection:
+            return reading.answer(connection, request)
+
     def accounts(self) -> list[AccountRow]:
         """All accounts as they stand."""
         with self._reading() as connection:

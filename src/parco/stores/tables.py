@@ -1,11 +1,12 @@
 """The tables of ledger format 1: entries and answers only ever grow, everything else can be rebuilt or may be lost.
 
 `entries` is the ledger. `texts` holds what entries name by salted digest, and may be erased. `accounts`, `caps`,
-`contracts` and `requests` are projections of the entries, kept so that spending is one conditional UPDATE. `answers`,
-`secrets`, `owners` and `leases` hold what no entry may. `tree` holds the nodes of the Merkle tree, each with the leaf
-that completes it, and `heads` what was signed after each commit; `keys` signs, and `strays` are heads seen outside that
-this ledger signed and does not extend. Every store has the same tables; what a database system adds to them (SQLite's
-triggers below, PostgreSQL's in `postgres_schema`) keeps all that is only added from being changed.
+`contracts`, `requests` and `refinements` are projections of the entries, kept so that spending is one conditional
+UPDATE. `answers`, `secrets`, `owners` and `leases` hold what no entry may. `tree` holds the nodes of the Merkle tree,
+each with the leaf that completes it, and `heads` what was signed after each commit; `keys` signs, and `strays` are
+heads seen outside that this ledger signed and does not extend. Every store has the same tables; what a database system
+adds to them (SQLite's triggers below, PostgreSQL's in `postgres_schema`) keeps all that is only added from being
+changed.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ __all__ = [
     "leases",
     "metadata",
     "owners",
+    "refinements",
     "requests",
     "secrets",
     "strays",
@@ -139,6 +141,15 @@ requests = Table(
     CheckConstraint("(state = 'settled') = (settled IS NOT NULL)", name="settled_by_an_entry"),
     Index("requests_by_question", "question", "state"),
     Index("requests_by_state", "state"),
+    sqlite_strict=True,
+)
+
+# An answer is refined by one request at a time: by another only after one that was given back or forfeited.
+refinements = Table(
+    "refinements",
+    metadata,
+    _key("parent", ForeignKey("requests.request")),
+    Column("request", Integer, ForeignKey("requests.request"), nullable=False, unique=True),
     sqlite_strict=True,
 )
 

@@ -23,8 +23,9 @@ class Shown:
 
     `answers` and `nodes` count them. `terms` gives an account's data set, label, terms and measure, `requests` state,
     settle entry, privacy, key and question, `contracts` the entry, data set, name and first account of each contract in
-    force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a head, by its root. Not
-    compared by `check`: the public `keys`, and the sizes of heads that nothing has answered for, which no entry knows.
+    force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a head, by its root,
+    `refinements` the last request that refines an answered one. Not compared by `check`: the public `keys`, and the
+    sizes of heads that nothing has answered for, which no entry knows.
     """
 
     size: int
@@ -36,6 +37,7 @@ class Shown:
     requests: Mapping[int, tuple[str, int | None, bool, str, str]]
     contracts: Mapping[str, tuple[int, str, str, int]]
     strays: Mapping[str, int]
+    refinements: Mapping[int, int]
     keys: frozenset[str] = frozenset()
     unanswered: tuple[int, ...] = ()
 
@@ -55,6 +57,7 @@ _WORDS = {
     "requests": "the requests",
     "contracts": "the list of signed contracts",
     "strays": "the list of heads that were answered for",
+    "refinements": "the list of refinements",
 }
 
 
@@ -92,6 +95,7 @@ def shown(connection: Connection) -> Shown:
         },
         contracts={contract: tuple(facts) for contract, *facts in connection.execute(signed)},
         strays={root: entry for root, _, entry in lost if entry is not None},
+        refinements={row.parent: row.request for row in connection.execute(select(tables.refinements))},
         keys=frozenset(connection.scalars(select(tables.keys.c.key))),
         unanswered=tuple(size for _, size, entry in lost if entry is None),
     )
@@ -126,6 +130,7 @@ def _added_up(state: State) -> Shown:
             for contract, own in state.current.items()
         },
         strays=dict(state.strays),
+        refinements=dict(state.refinements),
     )
 
 
