@@ -61,7 +61,7 @@ def test_relative_error_covers_at_the_stop_and_wastes_at_most_the_ratio(paths: M
 
 
 def test_the_control_a_plain_interval_covers_less(paths: ModuleType) -> None:
-    """Worst where an estimate has to be too large by a whole half-width to stop one step early: then each such misses."""
+    """Worst where an estimate must be too large by a whole half-width to stop one step early: then each such misses."""
     costs = rungs(Geometric(str(FIRST), "2"))
     z = paths.quantile(MISS, 1)
     truth = z / np.sqrt(costs[15]) * (1 / SHARE - 1)

@@ -13,6 +13,7 @@ import pytest
 import parco
 
 PUBLIC = [
+    "AbsoluteError",
     "Answer",
     "Ask",
     "BoundsAnswer",
@@ -24,7 +25,9 @@ PUBLIC = [
     "ContractError",
     "Cost",
     "DataError",
+    "Explicit",
     "ForfeitedError",
+    "Geometric",
     "HaltedError",
     "InternalError",
     "KeyReuseError",
@@ -36,23 +39,30 @@ PUBLIC = [
     "NotSignedError",
     "ParcoError",
     "Plan",
+    "Predictive",
     "QuantileAnswer",
     "QuantilePlan",
     "Query",
     "QuestionError",
     "Receipt",
+    "RelativeError",
     "Release",
     "RequestError",
     "Row",
     "Session",
     "SharperError",
+    "Stopped",
     "StorageError",
     "TopAnswer",
+    "Validation",
     "VarianceAnswer",
     "VariancePlan",
     "VerificationError",
+    "View",
+    "accuracy_first",
     "histogram_quantiles",
     "move_cap",
+    "release_until",
     "revise",
     "sign",
 ]
@@ -102,6 +112,7 @@ def test_the_front_page_loads_each_name_from_where_type_checkers_see_it() -> Non
 
 
 def test_every_error_has_its_own_code_and_an_exit_code() -> None:
-    errors = [getattr(parco, name) for name in PUBLIC if name.endswith("Error")]
+    public = [getattr(parco, name) for name in PUBLIC]
+    errors = [one for one in public if inspect.isclass(one) and issubclass(one, parco.ParcoError)]
     assert len({error.code for error in errors}) == len(errors)
     assert {error.exit_code for error in errors} == {2, 3, 4, 5, 70}

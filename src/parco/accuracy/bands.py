@@ -12,7 +12,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
 
-from parco.accuracy.adaptive import adaptive_quantile_upper
 from parco.accuracy.measurement import Noise
 from parco.accuracy.noises import GaussianNoise, rounded_up_at
 from parco.balls import ball, precision, upper
@@ -67,6 +66,9 @@ class Adaptive:
 
     def half_width(self, noise: Noise) -> Fraction:
         """The band at the noise's variance; RequestError for noise that is not Gaussian."""
+        # It needs numpy, and nothing else here does.
+        from parco.accuracy.adaptive import adaptive_quantile_upper
+
         z = adaptive_quantile_upper(self.miss, self.steps)
         return rounded_up_at(_gaussian(noise).variance, z**2 / 2, _gaussian(noise).rounding)
 

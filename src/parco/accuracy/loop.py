@@ -49,6 +49,20 @@ class Stopped:
         """Whether every cell is good enough."""
         return all(self.reached)
 
+    def __str__(self) -> str:
+        """In words: whether it was reached, by how many steps, at what cost, and what the intervals mean."""
+        end = (
+            "Good enough"
+            if self.enough
+            else f"Not yet good enough in {self.reached.count(False)} of {len(self.reached)} cells"
+        )
+        why = "; the account held no further step" if self.out_of_budget else ""
+        return (
+            f"{end} after {len(self.views)} of at most {self.last.steps} steps{why}. This run was charged {self.cost}; "
+            f"it was allowed to go on until the answer had cost {self.cap} in all. Each interval holds at the stop, "
+            f"however it was chosen, with probability {float(self.last.confidence):.6g} or more."
+        )
+
 
 def refine_until(
     measurement: Measurement,

@@ -21,9 +21,12 @@ from typing import Protocol, Self
 
 from parco.accuracy.ladders import Ladder
 from parco.accuracy.measurement import Measurement, Released
+from parco.accuracy.sessions import SessionDesk, SessionMeasurement
 from parco.accuracy.validation import Checker, Validation, Verdict
 from parco.errors import RequestError
 from parco.measure import Cost, Exactable
+from parco.session.ask import Ask
+from parco.session.session import Session
 
 __all__ = ["Attempt", "Desk", "Outcome", "Run", "accuracy_first"]
 
@@ -133,8 +136,8 @@ class Run:
 
 
 def accuracy_first(
-    desk: Desk,
-    measurements: Sequence[Measurement],
+    desk: Desk | Session,
+    measurements: Sequence[Measurement | Ask],
     *,
     ladder: Ladder,
     validation: Validation,
@@ -142,6 +145,7 @@ def accuracy_first(
 ) -> Run:
     """For every list of measurements, a run that brings each of them to the ladder's costs, or raises RequestError.
 
+    desk: a session, measurements then being questions, `parco.Ask("count", by="month", part="fit")`; or another desk.
     ladder: costs of each measurement; one whose steps are known without looking at estimates. at_most: the most that
     each measurement may cost. Refused before anything is charged: a sparse vector on an account that measurements pay
     from as well, since nothing else may run there meanwhile.
@@ -151,11 +155,21 @@ def accuracy_first(
     if ladder.predicts:
         raise RequestError("a check says nothing of how far is left: take a geometric or explicit ladder")
     most = ladder.cap(at_most)
-    checker = desk.checker(validation, attempts=ladder.steps(most))
-    shared = {label for one in measurements for label in one.accounts} & set(checker.accounts)
+    found = [_measurement(desk, one) for one in measurements]
+    holder = SessionDesk(desk) if isinstance(desk, Session) else desk
+    checker = holder.checker(validation, attempts=ladder.steps(most))
+    shared = {label for one in found for label in one.accounts} & set(checker.accounts)
     if shared and validation.check == "sparse-vector":
         raise RequestError(
             "a sparse vector is the only thing that runs on its account: ask the measurements on another part, or take "
             'check="gaussian"'
         )
-    return Run(measurements, ladder, checker, most=most)
+    return Run(found, ladder, checker, most=most)
+
+
+def _measurement(desk: Desk | Session, one: Measurement | Ask) -> Measurement:
+    if not isinstance(one, Ask):
+        return one
+    if not isinstance(desk, Session):
+        raise RequestError("only a session answers questions: give this desk its own measurements")
+    return SessionMeasurement(desk, one)
