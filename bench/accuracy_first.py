@@ -32,12 +32,18 @@ UNITS = 10**15
 DELTA, ORDER = Fraction(1, 10**6), Fraction(9)
 SHOWN = (10, 100, 1000, 10_000)
 MIXTURE_R = Fraction(1, 10)
-WHAT = f"""By `bench/accuracy_first.py`: one number of sensitivity 1, wanted within {SHARE:.0%} at {1 - MISS:.0%}, its truth
-anywhere between {TRUTHS[0]:,.0f} and {TRUTHS[-1]:,.0f}; ladders begin at a mu squared of {FIRST} and end at {CAP:g}. The
-smallest sufficient cost is the least at which the same rule, with the same level, would stop if the estimate were the truth."""
-FIGURE = """![Median cost over that of one release for a known truth, over the truth from 10 to 100,000, on logarithmic axes.
-Restarts with doubled costs zigzag between 5 and 10, refinement of ratio 2 between 2.6 and 5; the predictive ladder falls to 2.3
-and stays there; one release fixed beforehand begins at 1 and rises with the square of the truth.](figures/accuracy-first.svg)"""
+WHAT = (
+    f"By `bench/accuracy_first.py`: one number of sensitivity 1, wanted within {100 * SHARE:g} % at "
+    f"{100 * (1 - MISS):g} %, its truth anywhere between {TRUTHS[0]:,.0f} and {TRUTHS[-1]:,.0f}; ladders begin at a mu\n"
+    f"squared of {FIRST} and end at {CAP:g}. The smallest sufficient cost is the least at which the same rule, with the "
+    "same level, would\nstop if the estimate were the truth."
+)
+FIGURE = (
+    "![Median cost over that of one release for a known truth, over the truth from 10 to 100,000, on logarithmic axes. "
+    "Restarts with\ndoubled costs zigzag between 5 and 10, refinement of ratio 2 between 2.6 and 5; the predictive ladder "
+    "falls to 2.3 and stays near it;\none release fixed beforehand begins at 1 and rises with the square of the "
+    "truth.](figures/accuracy-first.svg)"
+)
 
 
 @dataclass(frozen=True)
