@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from fractions import Fraction
 
 from parco.ledger.entries import (
@@ -14,6 +15,7 @@ from parco.ledger.entries import (
     Open,
     Opened,
     Recover,
+    Refine,
     Reserve,
     Revise,
     Rotate,
@@ -60,6 +62,28 @@ def reserve(seq: int = 2, *, cost: int = 40, delta: int = 1, key: str = "k", acc
         cells=12,
         charges=(Charge(account, cost, delta),),
     )
+
+
+GAUSSIAN = MechanismFacts("gaussian", Fraction(7, 3), Fraction(1))
+
+
+def refine(seq: int = 5, *, parent: int = 2, cost: int = 20, key: str = "r", **changes: object) -> Refine:
+    """What makes the answer to `reserve` sharper, where that one's noise is GAUSSIAN."""
+    entry = Refine(
+        seq=seq,
+        actor=mark("ana"),
+        time=7,
+        key=mark(key),
+        question=mark("q"),
+        contract=mark("c"),
+        parent=parent,
+        private=True,
+        mechanism=replace(GAUSSIAN, scale=Fraction(3, 2)),
+        sensitivity=SensitivityFacts(Fraction(2), Fraction(4)),
+        cells=12,
+        charges=(Charge(1, cost, 0),),
+    )
+    return replace(entry, **changes)  # type: ignore[arg-type]
 
 
 def start(seq: int = 3, request: int = 2) -> Start:

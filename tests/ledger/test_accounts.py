@@ -12,10 +12,23 @@ from hypothesis import strategies as st
 
 from parco.errors import VerificationError
 from parco.ledger.accounts import EMPTY, State, apply, replay
-from parco.ledger.entries import Balance, Capped, Charge, Entry, Forfeit, Opened, Settle, Void, encode
+from parco.ledger.entries import (
+    Balance,
+    Capped,
+    Charge,
+    Entry,
+    Forfeit,
+    MechanismFacts,
+    Opened,
+    SensitivityFacts,
+    Settle,
+    Void,
+    encode,
+)
 
-from .build import cap, mark, opening, recover, reserve, revise, rotate, settle, start
+from .build import GAUSSIAN, cap, mark, opening, recover, refine, reserve, revise, rotate, settle, start
 
+GEOMETRIC = MechanismFacts("two-sided-geometric", Fraction(1), Fraction(1))
 VOID = Void(seq=3, actor=mark("ana"), request=2)
 FORFEIT = Forfeit(seq=4, actor=mark("ana"), request=2)
 
@@ -270,3 +283,68 @@ def test_whatever_is_admitted_stays_within_the_cap(steps: list[tuple[int, str]])
 
 def _settled(seq: int, request: int, cost: int, row: Balance) -> Settle:
     return replace(settle(seq, request=request), charges=(Charge(1, cost, 0),), accounts=(row,))
+
+
+ANSWERED = (opening(), replace(reserve(delta=0), mechanism=GAUSSIAN), start(), settle(delta=0))
+REFINED = (*ANSWERED, refine(), start(6, request=5), replace(settle(7, request=5, cost=20, delta=0, spent=60)))
+
+
+def test_a_refinement_is_a_request_and_its_answer_can_be_refined_again() -> None:
+    state = after(*REFINED)
+    assert balance(state) == (60, 0, 0, 0)
+    assert state.refinements == {2: 5}
+    finest = replace(GAUSSIAN, scale=Fraction(1))
+    assert after(*REFINED, refine(8, parent=5, key="s", mechanism=finest)).refinements == {2: 5, 5: 8}
+
+
+@pytest.mark.parametrize(
+    "ended", [Void(seq=6, actor=mark("ana"), request=5), (start(6, request=5), replace(FORFEIT, seq=7, request=5))]
+)
+def test_a_refinement_that_came_to_nothing_makes_room_for_another(ended: Entry | tuple[Entry, ...]) -> None:
+    entries = (*ANSWERED, refine(), *(ended if isinstance(ended, tuple) else (ended,)))
+    last = len(entries) + 1
+    assert after(*entries, refine(last, key="s")).refinements == {2: last}
+
+
+@pytest.mark.parametrize(
+    ("message", "entries"),
+    [
+        ("no answer to request 9", (*ANSWERED, refine(parent=9))),
+        ("no answer to request 2", (*ANSWERED[:3], refine(4))),
+        ("refined already", (*ANSWERED, refine(), refine(6, key="s"))),
+        ("refined already", (*REFINED, refine(8, key="s"))),
+        ("older than a recovery", (*ANSWERED, recover(5), refine(6))),
+        ("another question|no sharper", (*ANSWERED, refine(question=mark("other")))),
+        ("another question|no sharper", (*ANSWERED, refine(private=False))),
+        ("another question|no sharper", (*ANSWERED, refine(cells=13))),
+        ("another question|no sharper", (*ANSWERED, refine(mechanism=GAUSSIAN))),
+        ("another question|no sharper", (*ANSWERED, refine(mechanism=replace(GAUSSIAN, scale=Fraction(3))))),
+        (
+            "another question|no sharper",
+            (*ANSWERED, refine(mechanism=MechanismFacts("two-sided-geometric", Fraction(1), Fraction(1)))),
+        ),
+        ("another question|no sharper", (*ANSWERED, refine(sensitivity=SensitivityFacts(Fraction(2), Fraction(2))))),
+        ("no sharper", (opening(), reserve(), start(), settle(), refine(mechanism=GEOMETRIC))),  # in gdp
+        ("key belongs", (*ANSWERED, refine(key="k"))),
+        ("no room", (*ANSWERED, refine(cost=61))),
+        ("revised before", (*ANSWERED, revise(5), refine(6))),
+    ],
+)
+def test_an_answer_is_refined_once_by_its_own_question_made_sharper(message: str, entries: tuple[Entry, ...]) -> None:
+    *good, bad = entries
+    state = after(*good)
+    with pytest.raises(VerificationError, match=message):
+        apply(state, bad)
+
+
+def test_geometric_answers_are_refined_on_pure_accounts_on_their_own_lattice() -> None:
+    pure = (replace(opening(), measure="pure"), *(reserve(), start(), settle()))
+    assert after(*pure, refine(mechanism=GEOMETRIC)).refinements == {2: 5}
+    with pytest.raises(VerificationError, match="no sharper"):
+        apply(after(*pure), refine(mechanism=replace(GEOMETRIC, lattice=Fraction(1, 2))))
+    chosen = replace(reserve(), mechanism=MechanismFacts("exponential", Fraction(7, 3), Fraction(1)))
+    with pytest.raises(VerificationError, match="no sharper"):
+        apply(
+            after(pure[0], chosen, start(), settle()),
+            refine(mechanism=MechanismFacts("exponential", Fraction(1), Fraction(1))),
+        )

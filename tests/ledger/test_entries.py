@@ -27,13 +27,14 @@ from parco.ledger.entries import (
     secret_commitment,
 )
 
-from .build import cap, mark, opening, recover, reserve, revise, rotate, settle, start
+from .build import cap, mark, opening, recover, refine, reserve, revise, rotate, settle, start
 
 EVERY: list[Entry] = [
     opening(),
     revise(),
     cap(),
     reserve(),
+    refine(),
     start(),
     settle(),
     Void(seq=4, actor=mark("ana"), request=2),
@@ -57,6 +58,7 @@ def test_the_bytes_of_format_1_never_change() -> None:
     assert encode(start()) == f'{{"actor":"{ana}","format":1,"request":2,"seq":3,"tag":"start"}}'.encode()
     assert mark(encode(opening()).decode()) == "925a87d5c0a391fbc66637d95113e498ff9d12d451f77075d4b26931b818b74a"
     assert mark(encode(reserve()).decode()) == "4d8ebd278ae832e6d37eb1b5530455f3593f2a46529af93043dcff4f38dcc102"
+    assert mark(encode(refine()).decode()) == "34a0c020988fe0b646f26440190051b78d128518a78e54c1447f4ba1a202d812"
     assert mark(encode(settle()).decode()) == "0779967c179317e480dd31eb6a3719c64ced900cf4136bb677987b3d8ced6699"
     assert mark(encode(recover()).decode()) == "a47896e3fb0295d2e73194b8a0ccb8d4235e12461414ad9022dbd8178a6ce399"
     assert mark(encode(rotate()).decode()) == "f6dd025f1bf444548932568f433f722f1b13d605c20bcfb87c6f0fcb3195d9ee"
@@ -79,7 +81,7 @@ def test_resolving_entries_carry_no_time() -> None:
     """How long a data access took may depend on the data."""
     for entry in EVERY:
         timed = "time" in canonical.decode(encode(entry))
-        assert timed == (type(entry).__name__ in ("Open", "Revise", "Cap", "Reserve", "Recover", "Rotate"))
+        assert timed == (type(entry).__name__ in ("Open", "Revise", "Cap", "Reserve", "Refine", "Recover", "Rotate"))
 
 
 @pytest.mark.parametrize(

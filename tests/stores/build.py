@@ -70,6 +70,11 @@ def ask(store: Store, **changes: Any) -> Request:
     return Request(**values | changes)
 
 
+def sharper(store: Store, parent: int, *, scale: int | Fraction = 5, cost: int = TENTH, **changes: Any) -> Request:
+    """What makes the answer to a request sharper, at another 1/10."""
+    return ask(store, parent=parent, scale=scale, cost=cost, **changes)
+
+
 def anything(facts: Settled) -> bool:
     return True
 

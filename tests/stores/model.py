@@ -17,6 +17,7 @@ from parco.errors import (
     InternalError,
     KeyReuseError,
     ParcoError,
+    RefinedError,
     RequestError,
     SharperError,
 )
@@ -39,13 +40,18 @@ class Account:
 
 @dataclass(frozen=True)
 class Ask:
-    """A request: `charges` gives the tenths for each account; `contract` is the version it is asked under."""
+    """A request: `charges` gives the tenths for each account; `contract` is the version it is asked under.
+
+    `parent` is the place of the request that it refines, `depth` how many there are on that path.
+    """
 
     question: str
     charges: tuple[tuple[int, int], ...]
     fresh: bool = False
     key: str | None = None
     contract: int = 0
+    parent: int | None = None
+    depth: int = 0
 
 
 @dataclass
@@ -155,20 +161,26 @@ class Model:
                 return self._same_key(number, old, ask)
         answered = [place for place, old in enumerate(self.requests) if self._answers(old, ask)]
         if not ask.fresh and answered and serves:
-            # The one that cost most, the oldest of equals.
+            # The one refined most, then the one that cost most, the oldest of equals.
             cost = {place: sum(cost for _, cost in self.requests[place].ask.charges) for place in answered}
-            return "stored", max(answered, key=lambda place: (cost[place], -place))
+            depth = {place: self.requests[place].ask.depth for place in answered}
+            return "stored", max(answered, key=lambda place: (depth[place], cost[place], -place))
         if not ask.fresh:
             for number, old in enumerate(self.requests):
                 if old.ask.question == ask.question and old.state in ("reserved", "started"):
                     return "pending", number
-            if answered:
+            if answered and ask.parent is None:
                 return SharperError
         return self._admit(ask, queued=queued)
 
     def _admit(self, ask: Ask, *, queued: bool) -> Outcome | Told:
         if ask.contract != self.version:
             return ContractChangedError
+        if ask.parent is not None:
+            if self.requests[ask.parent].state != "settled":
+                return RequestError
+            if any(old.ask.parent == ask.parent and old.state not in ("void", "forfeited") for old in self.requests):
+                return RefinedError
         for number, cost in ask.charges:
             account = self.accounts[number]
             if account.spent + account.reserved + cost > account.cap:

@@ -13,13 +13,13 @@ from typing import Any
 
 from parco.ledger.heads import Head
 from parco.stores import keys
-from parco.stores.records import Recovery, Reserved
+from parco.stores.records import Recovery, Request, Reserved, Started
 from parco.stores.store import Store
 
-from .build import ONE, TENTH, anything, ask, opening, started
+from .build import ONE, TENTH, anything, ask, nothing, opening, sharper, started
 from .forks import forked
 
-__all__ = ["ACTS", "Act", "lost", "reserved"]
+__all__ = ["ACTS", "Act", "begun", "lost", "reserved", "settled"]
 
 Act = Callable[[], Any]
 
@@ -27,6 +27,16 @@ Act = Callable[[], Any]
 def reserved(store: Store, *, lease_seconds: int = 3600, **changes: Any) -> int:
     outcome = store.reserve(ask(store, **changes), serves=anything, lease_seconds=lease_seconds)
     assert isinstance(outcome, Reserved)
+    return outcome.request
+
+
+def settled(store: Store, **changes: Any) -> int:
+    return store.settle(started(store, **changes), answer=b"[1]").request
+
+
+def begun(store: Store, wanted: Request) -> int:
+    outcome = store.begin(wanted, serves=nothing)
+    assert isinstance(outcome, Started)
     return outcome.request
 
 
@@ -43,13 +53,17 @@ def _move_cap(store: Store) -> Act:
 
 
 def _begin_all(store: Store) -> Act:
-    wanted = [ask(store, question=question, key=question) for question in ("a", "b")]
-    return lambda: store.begin_all(wanted, serves=[anything, anything])
+    """A question, and the refinement of an answer whose first refinement was lost."""
+    parent = settled(store, question="b")
+    store.forfeit(begun(store, sharper(store, parent, question="b")))
+    wanted = [ask(store, question="a", key="a"), sharper(store, parent, question="b", key="b")]
+    return lambda: store.begin_all(wanted, serves=[anything, nothing])
 
 
 def _reserve(store: Store) -> Act:
-    wanted = ask(store, key="k")
-    return lambda: store.reserve(wanted, serves=anything, lease_seconds=3600)
+    """A refinement, queued."""
+    wanted = sharper(store, settled(store), key="k")
+    return lambda: store.reserve(wanted, serves=nothing, lease_seconds=3600)
 
 
 def _start(store: Store) -> Act:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -76,6 +77,17 @@ class Life(RuleBasedStateMachine):
         expected = self.model.begin(asks, serves=serves)
         serve = anything if serves else nothing
         self._agree(expected, lambda: self.store.begin_all(requests, serves=[serve] * len(requests)))
+
+    @precondition(lambda self: self.numbers)
+    @rule(place=PLACES, cost=st.integers(0, 3), serves=st.booleans(), key=st.none() | st.sampled_from("xyz"))
+    def refine(self, place: int, cost: int, *, serves: bool, key: str | None) -> None:
+        place %= len(self.numbers)
+        old = self.model.requests[place].ask
+        charges = tuple((number, cost) for number, _ in old.charges)
+        one = Ask(old.question, charges, False, key, self.model.version, parent=place, depth=old.depth + 1)
+        expected = self.model.begin([one], serves=serves)
+        serve = anything if serves else nothing
+        self._agree(expected, lambda: self.store.begin_all([self._request(one)], serves=[serve]))
 
     @rule(one=ASKS)
     def reserve(self, one: Ask) -> None:
@@ -158,6 +170,8 @@ class Life(RuleBasedStateMachine):
             fresh=one.fresh,
             key=one.key,
             contract=self.contracts[one.contract],
+            parent=None if one.parent is None else self.numbers[one.parent],
+            scale=Fraction(10, 2**one.depth),
         )
 
     def _agree(self, expected: list[Outcome] | Outcome | Told, act: Callable[[], Any]) -> None:

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from parco.audit import offline
+from parco.audit.estimates import check_estimates
 from parco.audit.offline import CheckError
 from parco.audit.releases import check_release, proofs_of, releases_of
 from parco.errors import VerificationError
@@ -94,6 +95,7 @@ def verify(store: Store, *, heads: Sequence[Head] = (), releases: Sequence[objec
         if shown.size:
             ledger.end()
         _check_tables(shown, ledger)
+        check_estimates(store, [one for one in ledger.refinements.values() if ledger.requests[one][0] == "settled"])
         for receipt, rows in receipts:
             check_release(store, ledger, receipt, rows)
     except CheckError as error:

@@ -88,28 +88,19 @@ class Refiner:
             raise QuestionError("say how sharp: by error, or by cost, the most to pay beyond what the answer did")
         answers = self._store.answers(self._question)
         path = _path(answers, self._number)
-        least = None if spend.cost is None else self._scale(path, spend.cost)
-        served = [
-            one
-            for one in answers
-            if one.reserve.private == self._session._private and self._serves(one, spend, least=least)
-        ]
+        served = [one for one in answers if one.reserve.private == self._session._private and self._serves(one, spend)]
         if served:
             best = min(served, key=lambda one: (one.reserve.mechanism.scale, one.request))
             return replace(self._plan(path, mechanism_in(best), spend), cost=Cost(0), repeat=True), best
         return self._plan(path, self._law(path, spend), spend), None
 
-    def _serves(self, stored: Stored, spend: Spend, *, least: Fraction | None) -> bool:
+    def _serves(self, stored: Stored, spend: Spend) -> bool:
+        """Whether it reaches the error; or, by cost, was paid as much in all, whoever went on from the named answer."""
         mechanism = mechanism_in(stored)
-        if least is not None:
-            return mechanism.scale <= least
+        if spend.cost is not None:
+            paid = mechanism.cost_units(self._facts["sensitivity"], self._facts["measure"])
+            return paid >= self._units(spend.cost)
         return spend.error is not None and _half_width(mechanism, spend) <= spend.error
-
-    def _scale(self, path: Sequence[Stored], cost: Fraction) -> Fraction:
-        """The scale that is paid by `cost` beyond what the named answer's path did, whoever went on from there."""
-        own = next(place for place, one in enumerate(path) if one.request == self._number)
-        laws = [mechanism_in(one) for one in path[: own + 1]]
-        return refined_for_cost(**self._facts, before=laws, units=self._units(cost)).scale
 
     def _law(self, path: Sequence[Stored], spend: Spend) -> Mechanism:
         laws = [mechanism_in(one) for one in path]

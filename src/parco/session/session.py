@@ -163,7 +163,7 @@ class Session(
 
     def refine(
         self,
-        release: Release[Answer] | int,
+        release: Release[Any] | int,
         *,
         error: Exactable | None = None,
         cost: Exactable | None = None,
@@ -362,6 +362,12 @@ class Session(
         if ask.spend.cost is None and ask.spend.error is None:
             return True
         reached = ask.spend.error is not None and plan.half_width_of(mechanism) <= ask.spend.error
+        if plan.refines is not None and ask.spend.cost is not None:
+            # Scales that cost the same to the last unit are alike: nothing is refined for nothing.
+            measure = self.contract.budget.measure
+            reached = mechanism.cost_units(plan.sensitivity, measure) >= plan.mechanism.cost_units(
+                plan.sensitivity, measure
+            )
         return mechanism.scale <= plan.mechanism.scale or reached
 
     def _engine(self, queries: Sequence[Query]) -> DuckDBEngine:
@@ -578,7 +584,7 @@ class Planner(Questions[Plan, MeanPlan, VariancePlan, QuantilePlan, BoundsPlan])
 
     def refine(
         self,
-        release: Release[Answer] | int,
+        release: Release[Any] | int,
         *,
         error: Exactable | None = None,
         cost: Exactable | None = None,
