@@ -28,7 +28,7 @@ bench-accounting: $(VENV)/dev.stamp
 	$(BIN)/python bench/accounting.py --write
 
 bench-accuracy: $(VENV)/dev.stamp
-	$(BIN)/python bench/accuracy_first.py --write
+	$(BIN)/python bench/accuracy_first.py --demo --write
 
 bench-noise: $(VENV)/dev.stamp
 	$(BIN)/python bench/noise.py --write

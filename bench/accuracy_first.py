@@ -34,14 +34,14 @@ SHOWN = (10, 100, 1000, 10_000)
 MIXTURE_R = Fraction(1, 10)
 WHAT = (
     f"By `bench/accuracy_first.py`: one number of sensitivity 1, wanted within {100 * SHARE:g} % at "
-    f"{100 * (1 - MISS):g} %, its truth anywhere between {TRUTHS[0]:,.0f} and {TRUTHS[-1]:,.0f}; ladders begin at a mu\n"
-    f"squared of {FIRST} and end at {CAP:g}. The smallest sufficient cost is the least at which the same rule, with the "
-    "same level, would\nstop if the estimate were the truth."
+    f"{100 * (1 - MISS):g} %, its truth anywhere between {TRUTHS[0]:,.0f} and {TRUTHS[-1]:,.0f}; ladders begin at a\n"
+    f"mu squared of {FIRST} and end at {CAP:g}. The smallest sufficient cost is the least at which the same rule, with "
+    "the same level, would\nstop if the estimate were the truth."
 )
 FIGURE = (
     "![Median cost over that of one release for a known truth, over the truth from 10 to 100,000, on logarithmic axes. "
-    "Restarts with\ndoubled costs zigzag between 5 and 10, refinement of ratio 2 between 2.6 and 5; the predictive ladder "
-    "falls to 2.3 and stays near it;\none release fixed beforehand begins at 1 and rises with the square of the "
+    "Restarts with\ndoubled costs zigzag between 5 and 10, refinement of ratio 2 between 2.6 and 5; the predictive "
+    "ladder falls to 2.3 and stays near it;\none release fixed beforehand begins at 1 and rises with the square of the "
     "truth.](figures/accuracy-first.svg)"
 )
 
@@ -60,6 +60,7 @@ def main() -> None:
     """Measures, prints the tables, and writes them and the figure where asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=2000, help="runs of each way and truth")
+    parser.add_argument("--demo", action="store_true", help="also sessions on the demo's data, which take a minute")
     parser.add_argument("--write", action="store_true", help="write tables and figure to docs/")
     chosen, console, began = parser.parse_args(), Console(stderr=True), time.process_time()
     found = {}
@@ -71,6 +72,10 @@ def main() -> None:
         "Measured": "\n\n".join((WHAT, told, ways_table(found), FIGURE, claims_table(found))),
         "Boundaries": boundaries_table(),
     }
+    if chosen.demo:
+        from accuracy_demo import demo_table
+
+        texts["On the demo's data"] = demo_table()
     for heading, text in texts.items():
         print(f"## {heading}\n\n{text}\n")
     if chosen.write:

@@ -28,7 +28,7 @@ from parco.session.session import Session
 
 __all__ = ["ReleasedUntil", "SessionDesk", "SessionMeasurement", "release_until"]
 
-_PREDICTED_SHARE, _DOUBLED_SHARE = Fraction(1, 10_000), Fraction(1, 1024)
+_PREDICTED_SHARE, _DOUBLED_SHARE = Fraction(1, 1000), Fraction(1, 1024)
 """Of the cap: where a ladder begins that nobody chose."""
 
 
