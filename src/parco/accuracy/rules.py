@@ -125,7 +125,10 @@ def rule_of(until: Rule | Predicate) -> Rule:
     if isinstance(until, Rule):
         return until
     if not callable(until):
-        raise RequestError('until is a stopping rule, such as parco.RelativeError("0.05"), or a function of a View')
+        raise RequestError(
+            'until is a stopping rule, such as parco.RelativeError("0.05"), or a function of a View; a Validation is for '
+            "parco.accuracy_first"
+        )
     return _Asked(until)
 
 
