@@ -23,6 +23,7 @@ def test_the_vectors_are_what_the_code_makes() -> None:
 def test_the_offline_verifier_takes_them() -> None:
     """From the page alone, as somebody who writes a verifier of their own would."""
     lines = [line[4:].encode() for line in PAGE.split("## Test vectors")[1].splitlines() if line.startswith('    {"a')]
+    refined = lines.pop()
     assert len(lines) == 5
     first, last = json.loads(lines[1]), json.loads(lines[4])
     ledger = offline.Ledger([first, last])
@@ -32,6 +33,9 @@ def test_the_offline_verifier_takes_them() -> None:
     inclusion, consistency = (json.loads(line) for line in re.findall(r'^    (\{"path": .*\})$', PAGE, re.MULTILINE))
     assert ledger.check_proof({**inclusion, "position": 2, "entry": lines[2].decode(), "head": last}) is not None
     assert ledger.check_proof({**consistency, "old": first, "head": last}) is None
+    facts = offline.read(refined, 5)
+    (charged,), paid = json.loads(facts["charges"]), ledger.requests[int(facts["parent"])][7]
+    assert [charged[1]] == [offline.price("gdp", None, facts) - old for old in paid]
     assert [len(base64.b64decode(step)) for step in inclusion["path"]] == [32, 32]
 
 

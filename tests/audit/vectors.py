@@ -18,6 +18,7 @@ from parco.ledger.entries import (
     MechanismFacts,
     Open,
     Opened,
+    Refine,
     Reserve,
     SensitivityFacts,
     Start,
@@ -67,6 +68,26 @@ def entries() -> list[Entry]:
     ]
 
 
+def refined() -> Refine:
+    """What would stand as entry 5, behind the settlement of request 2."""
+    _, first, _ = entries()
+    assert isinstance(first, Reserve)
+    return Refine(
+        seq=5,
+        actor=first.actor,
+        time=7,
+        key=mark("another key"),
+        question=first.question,
+        contract=first.contract,
+        parent=first.seq,
+        private=True,
+        mechanism=MechanismFacts("gaussian", Fraction(2), Fraction(1, 4)),
+        sensitivity=first.sensitivity,
+        cells=first.cells,
+        charges=(Charge(1, 10**15 // 4 - first.charges[0].cost, 0),),
+    )
+
+
 def vectors() -> str:
     """The section as it stands in the document."""
     bodies, key = [encode(entry) for entry in entries()], SigningKey(SEED)
@@ -107,6 +128,10 @@ def vectors() -> str:
         "",
         f"    {json.dumps({'path': inclusion.record()['path']})}",
         f"    {json.dumps({'path': consistency.record()['path']})}",
+        "",
+        "What refines that answer once it is settled by entry 4, at scale 2: 1/4 is 0.25, less 0.081632653061225.",
+        "",
+        f"    {encode(refined()).decode()}",
     ]
     return "\n".join(parts)
 

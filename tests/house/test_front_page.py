@@ -14,6 +14,7 @@ import parco
 
 PUBLIC = [
     "AbsoluteError",
+    "Accesses",
     "Answer",
     "Ask",
     "BoundsAnswer",
@@ -45,6 +46,7 @@ PUBLIC = [
     "Query",
     "QuestionError",
     "Receipt",
+    "RefinedError",
     "RelativeError",
     "Release",
     "RequestError",
@@ -60,6 +62,7 @@ PUBLIC = [
     "VerificationError",
     "View",
     "accuracy_first",
+    "combine",
     "histogram_quantiles",
     "move_cap",
     "release_until",

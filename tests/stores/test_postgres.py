@@ -29,6 +29,7 @@ from parco.stores.postgres import PostgresStore  # noqa: E402
 from parco.stores.postgres_connection import target  # noqa: E402
 from parco.stores.postgres_schema import administrators_sql  # noqa: E402
 from parco.stores.records import Started  # noqa: E402
+from parco.stores.upgrade import VERSION  # noqa: E402
 from tests.postgres import ADMIN, READER  # noqa: E402
 
 from .build import ONE, TENTH, amounts, anything, ask, signed_store, started  # noqa: E402
@@ -160,7 +161,7 @@ def test_a_database_without_a_ledger_says_who_makes_one(postgres: Server) -> Non
 
 def test_a_newer_version_is_refused_by_name(postgres: Server, name: str) -> None:
     postgres.run_sql(name, "UPDATE ledger SET version = 7")
-    with pytest.raises(LedgerFormatError, match=r"version 7 .*reads version 4"):
+    with pytest.raises(LedgerFormatError, match=rf"version 7 .*reads version {VERSION}"):
         PostgresStore.open(postgres.url(name))
 
 
