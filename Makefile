@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-long check bench bench-accounting bench-noise clean
+.PHONY: demo test test-long check bench bench-accounting bench-accuracy bench-noise clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/parco demo
@@ -26,6 +26,9 @@ bench: $(VENV)/dev.stamp
 
 bench-accounting: $(VENV)/dev.stamp
 	$(BIN)/python bench/accounting.py --write
+
+bench-accuracy: $(VENV)/dev.stamp
+	$(BIN)/python bench/accuracy_first.py --demo --write
 
 bench-noise: $(VENV)/dev.stamp
 	$(BIN)/python bench/noise.py --write

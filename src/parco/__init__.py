@@ -13,6 +13,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from parco.accuracy.ladders import Explicit, Geometric, Predictive
+    from parco.accuracy.loop import Stopped
+    from parco.accuracy.rules import AbsoluteError, RelativeError, View
+    from parco.accuracy.run import accuracy_first
+    from parco.accuracy.sessions import release_until
+    from parco.accuracy.validation import Validation
     from parco.contract.contract import Contract
     from parco.errors import (
         BudgetError,
@@ -57,6 +63,7 @@ if TYPE_CHECKING:
     from parco.session.variance import VarianceAnswer
 
 __all__ = [
+    "AbsoluteError",
     "Accesses",
     "Answer",
     "Ask",
@@ -69,7 +76,9 @@ __all__ = [
     "ContractError",
     "Cost",
     "DataError",
+    "Explicit",
     "ForfeitedError",
+    "Geometric",
     "HaltedError",
     "InternalError",
     "KeyReuseError",
@@ -82,28 +91,35 @@ __all__ = [
     "NotSignedError",
     "ParcoError",
     "Plan",
+    "Predictive",
     "QuantileAnswer",
     "QuantilePlan",
     "Query",
     "QuestionError",
     "Receipt",
     "RefinedError",
+    "RelativeError",
     "Release",
     "RequestError",
     "Row",
     "ScheduledAsk",
     "Session",
     "SharperError",
+    "Stopped",
     "StorageError",
     "SupersededError",
     "TopAnswer",
+    "Validation",
     "VarianceAnswer",
     "VariancePlan",
     "VerificationError",
+    "View",
+    "accuracy_first",
     "combine",
     "histogram_quantiles",
     "leave_schedule",
     "move_cap",
+    "release_until",
     "revise",
     "run_panel",
     "sign",
@@ -111,6 +127,20 @@ __all__ = [
 ]
 
 _HOMES = {
+    "parco.accuracy.ladders": (
+        "Explicit",
+        "Geometric",
+        "Predictive",
+    ),
+    "parco.accuracy.loop": ("Stopped",),
+    "parco.accuracy.rules": (
+        "AbsoluteError",
+        "RelativeError",
+        "View",
+    ),
+    "parco.accuracy.run": ("accuracy_first",),
+    "parco.accuracy.sessions": ("release_until",),
+    "parco.accuracy.validation": ("Validation",),
     "parco.contract.contract": ("Contract",),
     "parco.errors": (
         "BudgetError",

@@ -13,6 +13,7 @@ import pytest
 import parco
 
 PUBLIC = [
+    "AbsoluteError",
     "Accesses",
     "Answer",
     "Ask",
@@ -25,7 +26,9 @@ PUBLIC = [
     "ContractError",
     "Cost",
     "DataError",
+    "Explicit",
     "ForfeitedError",
+    "Geometric",
     "HaltedError",
     "InternalError",
     "KeyReuseError",
@@ -38,28 +41,35 @@ PUBLIC = [
     "NotSignedError",
     "ParcoError",
     "Plan",
+    "Predictive",
     "QuantileAnswer",
     "QuantilePlan",
     "Query",
     "QuestionError",
     "Receipt",
-    "Release",
     "RefinedError",
+    "RelativeError",
+    "Release",
     "RequestError",
     "Row",
     "ScheduledAsk",
     "Session",
     "SharperError",
+    "Stopped",
     "StorageError",
     "SupersededError",
     "TopAnswer",
+    "Validation",
     "VarianceAnswer",
     "VariancePlan",
     "VerificationError",
+    "View",
+    "accuracy_first",
     "combine",
     "histogram_quantiles",
     "leave_schedule",
     "move_cap",
+    "release_until",
     "revise",
     "run_panel",
     "sign",
@@ -111,6 +121,7 @@ def test_the_front_page_loads_each_name_from_where_type_checkers_see_it() -> Non
 
 
 def test_every_error_has_its_own_code_and_an_exit_code() -> None:
-    errors = [getattr(parco, name) for name in PUBLIC if name.endswith("Error")]
+    public = [getattr(parco, name) for name in PUBLIC]
+    errors = [one for one in public if inspect.isclass(one) and issubclass(one, parco.ParcoError)]
     assert len({error.code for error in errors}) == len(errors)
     assert {error.exit_code for error in errors} == {2, 3, 4, 5, 70}

@@ -17,8 +17,10 @@ from rich.console import Console
 from parco.cli import accounting, audits, correcting, schedule, show
 from parco.cli.ledger import app as ledger_app
 from parco.cli.progress import progress_after_a_second
+from parco.cli.until import release_within, show_until
 from parco.contract.contract import Contract
 from parco.errors import InternalError, ParcoError, QuestionError
+from parco.session.ask import Ask
 from parco.session.questions import JOINT, How, Questions
 from parco.session.session import Session
 
@@ -206,6 +208,8 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
     where: Annotated[str | None, typer.Option("--where", help="Only rows that meet this condition.")] = None,
     cost: Annotated[str | None, typer.Option("--cost", help="The most to spend, such as 0.05 or 1/3.")] = None,
     error: Annotated[str | None, typer.Option("--error", help="The half-width each interval must reach.")] = None,
+    within: Annotated[str | None, typer.Option("--within", help="Sharpen until within this share, as 5%.")] = None,
+    at_most: Annotated[str | None, typer.Option("--at-most", help="With --within: the most it may cost.")] = None,
     confidence: Annotated[str | None, typer.Option("--confidence", help="Of the intervals [default: 0.95].")] = None,
     split: Annotated[str | None, typer.Option("--split", help="A mean's: the sum's share [default: 1/2].")] = None,
     at: Annotated[list[str] | None, typer.Option("--at", help="A quantile's: such as 0.5; repeat for several.")] = None,
@@ -226,7 +230,8 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
 ) -> None:
     """Release a statistic, charged before the data is read; what is stored already is free.
 
-    Without --cost or --error it spends the contract's default share of the budget.
+    Without --cost or --error it spends the contract's default share of the budget. With --within 5% --at-most 0.2 it is
+    sharpened step by step, and stops as soon as each half-width is at most 5 % of its estimate.
     """
     with progress_after_a_second() as progress:
         session = Session(
@@ -245,12 +250,21 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
             "delta": delta,
         }
         if ask is not None:
-            if any((statistic, column, by, where, cost, error, confidence, split, at, k, cover, delta, key, fresh)):
+            paid = (cost, error, within, at_most, confidence, delta, key, fresh)
+            if any((statistic, column, by, where, split, at, k, cover, *paid)):
                 raise QuestionError("with --ask, the questions and their options stand in the file")
             _release_all(session, ask, dry_run=dry_run, as_json=as_json)
             return
         if statistic is None:
             raise QuestionError("name a statistic, such as count, or several questions with --ask FILE")
+        if within is not None or at_most is not None:
+            others = (cost, error, split, at, k, cover, delta, key, fresh, dry_run)
+            question = Ask(statistic, column, by or (), where, part=part, period=period or None)
+            stopped = release_within(
+                session, question, within=within, at_most=at_most, confidence=confidence, alone=not any(others)
+            )
+            _print_json(stopped.record()) if as_json else show_until(_OUT, stopped)
+            return
         if dry_run:
             plan = _asked(session.plan, statistic, column, split=split, at=at, k=k, cover=cover, how=asked)
         else:

@@ -1,0 +1,175 @@
+"""A run with private validation: refine, fit outside, check inside, until a model passes or the ladder ends.
+
+    with accuracy_first(desk, measurements, ladder=Geometric("0.01"), validation=Validation("0.9", cost="0.01")) as run:
+        for attempt in run:
+            model = fit(attempt.values)
+            attempt.check(lambda rows: model(rows[0]) == rows[0]["label"])
+    run.outcome.passed, run.outcome.bound
+
+The model is made of released values alone, wherever it is fitted. Never to pass is an ordinary result, with its full
+bound.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import TracebackType
+from typing import Protocol, Self
+
+from parco.accuracy.ladders import Ladder
+from parco.accuracy.measurement import Measurement, Released
+from parco.accuracy.sessions import SessionDesk, SessionMeasurement
+from parco.accuracy.validation import Checker, Validation, Verdict
+from parco.errors import RequestError
+from parco.measure import Cost, Exactable
+from parco.session.ask import Ask
+from parco.session.session import Session
+
+__all__ = ["Attempt", "Desk", "Outcome", "Run", "accuracy_first"]
+
+
+Correct = Callable[..., object] | str
+
+
+class Desk(Protocol):
+    """Who holds the validation part: a session, or what stands in for one."""
+
+    def checker(self, validation: Validation, *, attempts: int) -> Checker:
+        """Checks on the part that `validation` names, at most so many; RequestError where that cannot be."""
+        ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run has cost and come to. `bound`: the most that any account was charged in it.
+
+    Each unit is in one part, and an account has what the releases on its part cost: so the maximum over the accounts
+    bounds what anybody loses. `by_account`: label and charge of each, sorted.
+    """
+
+    passed: bool
+    attempts: int
+    bound: Cost
+    by_account: tuple[tuple[str, Cost], ...]
+    verdict: Verdict | None
+    """The last one."""
+
+
+class Attempt:
+    """One step of the ladder: what is released by now, and the check of the model that is made of it."""
+
+    def __init__(self, number: int, released: Sequence[Released], check: Callable[[Correct], Verdict]) -> None:
+        self.number, self.released = number, tuple(released)
+        self._check = check
+        self.verdict: Verdict | None = None
+
+    @property
+    def values(self) -> tuple[tuple[Fraction, ...], ...]:
+        """The estimates of each measurement, cell by cell."""
+        return tuple(one.estimates for one in self.released)
+
+    def check(self, correct: Correct) -> bool:
+        """Whether the model passes on the validation part; once an attempt, RequestError otherwise.
+
+        `correct`: as the desk takes it; of the units nothing else comes back, and no error of `correct` does.
+        """
+        if self.verdict is not None:
+            raise RequestError("an attempt is checked once: the next one is drawn more sharply")
+        self.verdict = self._check(correct)
+        return self.verdict.passed
+
+
+class Run:
+    """One climb with checks; a context manager that is iterated once."""
+
+    def __init__(self, measurements: Sequence[Measurement], ladder: Ladder, checker: Checker, *, most: int) -> None:
+        self._measurements, self._ladder, self._checker = tuple(measurements), ladder, checker
+        self._most, self._steps = most, ladder.steps(most)
+        self._before = [one.charged for one in self._measurements]
+        self._attempts = 0
+        self._verdict: Verdict | None = None
+        self._begun = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Ends the checks, whatever happened."""
+        self._checker.end()
+
+    def __iter__(self) -> Iterator[Attempt]:
+        """Attempts, each released before it is given; ends after the first that passes."""
+        if self._begun:
+            raise RequestError("a run is climbed once")
+        self._begun = True
+        at = 0
+        for number in range(1, self._steps + 1):
+            at = self._ladder.cost(number, at=at, need=None, most=self._most)
+            released = [one.refine([at] * len(one.labels)) for one in self._measurements]
+            self._attempts = number
+            yield Attempt(number, released, self._checked)
+            if at >= self._most or (self._verdict is not None and self._verdict.passed):
+                return
+
+    @property
+    def outcome(self) -> Outcome:
+        """As it stands."""
+        charged: Counter[str] = Counter(dict.fromkeys(self._checker.accounts, self._checker.charged))
+        for one, before in zip(self._measurements, self._before, strict=True):
+            charged.update(dict.fromkeys(one.accounts, one.charged - before))
+        return Outcome(
+            passed=self._verdict is not None and self._verdict.passed,
+            attempts=self._attempts,
+            bound=Cost(max(charged.values())),
+            by_account=tuple((label, Cost(units)) for label, units in sorted(charged.items())),
+            verdict=self._verdict,
+        )
+
+    def _checked(self, correct: Correct) -> Verdict:
+        self._verdict = self._checker.check(correct)
+        return self._verdict
+
+
+def accuracy_first(
+    desk: Desk | Session,
+    measurements: Sequence[Measurement | Ask],
+    *,
+    ladder: Ladder,
+    validation: Validation,
+    at_most: Exactable | None = None,
+) -> Run:
+    """For every list of measurements, a run that brings each of them to the ladder's costs, or raises RequestError.
+
+    desk: a session, measurements then being questions, `parco.Ask("count", by="month", part="fit")`; or another desk.
+    ladder: costs of each measurement; one whose steps are known without looking at estimates. at_most: the most that
+    each measurement may cost. Refused before anything is charged: a sparse vector on an account that measurements pay
+    from as well, since nothing else may run there meanwhile.
+    """
+    if not measurements:
+        raise RequestError("a run has one measurement or more")
+    if ladder.predicts:
+        raise RequestError("a check says nothing of how far is left: take a geometric or explicit ladder")
+    most = ladder.cap(at_most)
+    found = [_measurement(desk, one) for one in measurements]
+    holder = SessionDesk(desk) if isinstance(desk, Session) else desk
+    checker = holder.checker(validation, attempts=ladder.steps(most))
+    shared = {label for one in found for label in one.accounts} & set(checker.accounts)
+    if shared and validation.check == "sparse-vector":
+        raise RequestError(
+            "a sparse vector is the only thing that runs on its account: ask the measurements on another part, or take "
+            'check="gaussian"'
+        )
+    return Run(found, ladder, checker, most=most)
+
+
+def _measurement(desk: Desk | Session, one: Measurement | Ask) -> Measurement:
+    if not isinstance(one, Ask):
+        return one
+    if not isinstance(desk, Session):
+        raise RequestError("only a session answers questions: give this desk its own measurements")
+    return SessionMeasurement(desk, one)

@@ -1,0 +1,231 @@
+"""Accuracy first through a session: each step is a release of its own, charged before it runs, and kept by the ledger.
+
+Nothing is reserved for steps that may not come, so that a stop has nothing to give back, and a crash leaves what was
+released released and charged: the same run asked again takes it up for nothing and goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from parco.accuracy.ladders import Geometric, Ladder, Predictive
+from parco.accuracy.loop import Stopped, refine_until
+from parco.accuracy.measurement import Key, Noise, Released
+from parco.accuracy.noises import GaussianNoise, LatticeNoise
+from parco.accuracy.rules import Predicate, Rule
+from parco.accuracy.validation import Validation, Verdict
+from parco.errors import QuestionError, RequestError, SharperError
+from parco.measure import COST_UNIT, Exactable, Measure, exact, exact_text
+from parco.mechanisms.mechanism import Additive, Gaussian, Mechanism, TwoSidedGeometric
+from parco.mechanisms.refinement import RefinedGaussian
+from parco.queries.plan import Plan
+from parco.session.ask import Ask
+from parco.session.release import Answer, Release
+from parco.session.session import Session
+
+__all__ = ["ReleasedUntil", "SessionDesk", "SessionMeasurement", "release_until"]
+
+_PREDICTED_SHARE, _DOUBLED_SHARE = Fraction(1, 1000), Fraction(1, 1024)
+"""Of the cap: where a ladder begins that nobody chose."""
+
+
+@dataclass(frozen=True)
+class ReleasedUntil:
+    """The last answer, its intervals those that hold at the stop, with its receipt; and how the run came to it."""
+
+    release: Release[Answer]
+    stopped: Stopped
+
+    def record(self) -> dict[str, object]:
+        """As `parco release --within --json` prints it: the release, and the run under "until"."""
+        run = self.stopped
+        told = {
+            "enough": run.enough,
+            "steps": len(run.views),
+            "steps_most": run.last.steps,
+            "cost": str(run.cost),
+            "at_most": str(run.cap),
+            "confidence": exact_text(run.last.confidence),
+            "out_of_budget": run.out_of_budget,
+        }
+        return self.release.record() | {"until": told}
+
+
+class SessionMeasurement:
+    """For every question with noise on its cells, that question, sharpened in a session, or RequestError.
+
+    ask: without cost, error and fresh, which the loop decides; a mean or variance is several questions, a choice none
+    that can be sharpened. What the ledger stores already is where it begins, for nothing.
+    """
+
+    def __init__(self, session: Session, ask: Ask) -> None:
+        if ask.cost is not None or ask.error is not None or ask.fresh:
+            raise QuestionError("what is paid follows from the accuracy: leave out cost, error and fresh")
+        plan = session.plan.release([ask])[0]
+        if not isinstance(plan, Plan) or not isinstance(plan.mechanism, Additive | RefinedGaussian) or plan.selection:
+            raise QuestionError("counts and sums are sharpened: ask the parts of a mean or variance by themselves")
+        self._session, self._ask, self._release = session, ask, None
+        self.measure: Measure = session.contract.budget.measure
+        self.labels: tuple[Key, ...] = tuple(plan.query.labels())
+        self.accounts: tuple[str, ...] = tuple(plan.query.accounts)
+        self.charged = 0
+
+    _release: Release[Answer] | None
+
+    @property
+    def release(self) -> Release[Answer]:
+        """The last answer; RequestError before the first."""
+        if self._release is None:
+            raise RequestError("nothing was released yet")
+        return self._release
+
+    def refine(self, costs: Sequence[int]) -> Released:
+        """One release or refinement of all cells together; RequestError for different costs, which no session has."""
+        if len(set(costs)) != 1:
+            raise RequestError('a session refines all keys of a question together: leave out keys="each"')
+        cost = costs[0] * COST_UNIT
+        known = self._first(cost) if self._release is None else self._release
+        more = cost - self._paid(known)
+        self._release = known if more < COST_UNIT else self._charge(self._session.refine(known, cost=more))
+        noise = _noise(self._release.receipt.mechanism)
+        estimates = tuple(row.value for row in self._release.value)
+        return Released(estimates, (noise,) * len(estimates))
+
+    def _first(self, cost: Fraction) -> Release[Answer]:
+        """A new answer at this cost, or the stored one, sharper or not."""
+        try:
+            return self._charge(self._answer(replace(self._ask, cost=cost)))
+        except SharperError:
+            # Who names no cost takes what is stored.
+            return self._charge(self._answer(self._ask))
+
+    def _answer(self, ask: Ask) -> Release[Answer]:
+        return _with_cells(self._session.release([ask])[0])
+
+    def _charge(self, release: Release[Answer]) -> Release[Answer]:
+        self.charged += release.cost.units
+        return release
+
+    def _paid(self, release: Release[Answer]) -> Fraction:
+        """What all draws behind an answer cost."""
+        receipt = release.receipt
+        return receipt.mechanism.cost_units(receipt.sensitivity, self.measure) * COST_UNIT
+
+
+def release_until(
+    session: Session,
+    ask: Ask,
+    until: Rule | Predicate,
+    *,
+    at_most: Exactable,
+    ladder: Ladder | None = None,
+    confidence: Exactable = "0.95",
+    simultaneous: bool = False,
+) -> ReleasedUntil:
+    """For every question and rule, releases and refines until the rule holds, or raises QuestionError or BudgetError.
+
+    at_most: the most that the answer may cost in all, with what was paid for it before. ladder: by default costs
+    predicted from what was released; on accounts of the measure pure doubled ones. Otherwise as `refine_until`.
+    """
+    measurement = SessionMeasurement(session, ask)
+    stopped = refine_until(
+        measurement,
+        until,
+        ladder=_ladder(measurement.measure, exact(at_most, "at_most")) if ladder is None else ladder,
+        at_most=at_most,
+        confidence=confidence,
+        simultaneous=simultaneous,
+    )
+    last = stopped.last
+
+    def at_the_stop(answer: Answer) -> Answer:
+        # All cells stand at one precision. Answer and exact value are on the lattice: so is what lies between them.
+        return replace(answer, half_width=last.half_widths[0] // answer.lattice * answer.lattice, confidence=level)
+
+    level = last.confidence
+    return ReleasedUntil(measurement.release.map(at_the_stop), stopped)
+
+
+class SessionDesk:
+    """A session whose contract has a validation part, as a desk for `accuracy_first`: Gaussian checks on counts.
+
+    `correct` is a condition, as in `where=`, that holds for the rows about which the model is right: no code of the
+    caller sees a row. A unit counts as right if one of its rows meets it. The number of all units of the part is
+    released once, and that of the units that are right at each attempt, each at the validation's cost; the noisy score
+    is den times the one less num times the other.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def checker(self, validation: Validation, *, attempts: int) -> _SessionChecker:
+        """Checks for at most so many attempts; RequestError for a check or a part that the session does not have."""
+        if validation.check != "gaussian":
+            raise RequestError('a session keeps no secret between releases: check="gaussian"')
+        if self._session.contract.budget.measure == Measure.PURE:
+            raise RequestError("Gaussian noise has no cost in the measure pure")
+        if validation.part not in (self._session.contract.parts or {}):
+            raise RequestError(f"the contract declares no part {validation.part!r}")
+        return _SessionChecker(self._session, validation, attempts=attempts)
+
+
+class _SessionChecker:
+    def __init__(self, session: Session, validation: Validation, *, attempts: int) -> None:
+        self._session, self._validation = session, validation
+        self._all = Ask("count_units", part=validation.part, cost=validation.cost)
+        # One interval for all units and one for each attempt, all of which hold together.
+        self._level = 1 - (1 - exact(validation.confidence, "confidence")) / (attempts + 1)
+        self._ended = False
+        self.accounts: tuple[str, ...] = (validation.part,)
+        self.charged = 0
+
+    def check(self, correct: Callable[..., object] | str) -> Verdict:
+        """Two counts, of which that of all units is free from the second attempt on."""
+        if self._ended:
+            raise RequestError("this run has passed or ended: nothing is checked any more")
+        if not isinstance(correct, str):
+            raise RequestError('correct is a condition on rows, as in where=: for example "dollars > 20"')
+        asks = [self._all, replace(self._all, where=correct)]
+        (everyone, far), (right, near) = (self._counted(release) for release in self._session.release(asks))
+        num, den = self._validation.accuracy.as_integer_ratio()
+        score = den * right - num * everyone
+        passed = score >= exact(self._validation.margin, "margin")
+        self._ended = passed
+        return Verdict(passed, score, den * near + num * far)
+
+    def end(self) -> None:
+        """Nothing is held that others wait for."""
+        self._ended = True
+
+    def _counted(self, release: Release[Any]) -> tuple[Fraction, Fraction]:
+        """A count and its half-width at the level of the run."""
+        self.charged += release.cost.units
+        (row,) = _with_cells(release).value
+        return row.value, _noise(release.receipt.mechanism).half_width(self._level)
+
+
+def _with_cells(release: Release[Any]) -> Release[Answer]:
+    if not isinstance(release.value, Answer):
+        raise AssertionError("a question with noise on its cells has an answer with cells")
+    return release
+
+
+def _ladder(measure: Measure, most: Fraction) -> Ladder:
+    if measure == Measure.PURE:
+        return Geometric(most * _DOUBLED_SHARE, 2)
+    return Predictive(most * _PREDICTED_SHARE)
+
+
+def _noise(mechanism: Mechanism) -> Noise:
+    """What is known of the noise in an answer that is rounded to its lattice."""
+    match mechanism:
+        case RefinedGaussian():
+            return GaussianNoise(mechanism.path.variance, mechanism.slack + mechanism.lattice / 2)
+        case Gaussian():
+            return GaussianNoise(mechanism.scale**2, mechanism.lattice / 2)
+        case TwoSidedGeometric():
+            return LatticeNoise(mechanism)
+    raise AssertionError("an answer whose cells carry no noise")

@@ -1,0 +1,31 @@
+"""`parco release ... --within 5% --at-most 0.2`: sharpened until it is good enough."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from parco.accuracy.rules import RelativeError
+from parco.accuracy.sessions import ReleasedUntil, release_until
+from parco.cli import show
+from parco.errors import QuestionError
+from parco.session.ask import Ask
+from parco.session.session import Session
+
+__all__ = ["release_within", "show_until"]
+
+
+def release_within(
+    session: Session, ask: Ask, *, within: str | None, at_most: str | None, confidence: str | None, alone: bool
+) -> ReleasedUntil:
+    """The run that the options ask for; QuestionError where they do not go together. `alone`: no other is given."""
+    if within is None or at_most is None:
+        raise QuestionError("--within and --at-most go together: how near is enough, and the most that it may cost")
+    if not alone:
+        raise QuestionError("with --within, leave out what decides on cost, on a draw or on other statistics")
+    return release_until(session, ask, RelativeError(within), at_most=at_most, confidence=confidence or "0.95")
+
+
+def show_until(console: Console, found: ReleasedUntil) -> None:
+    """The answer at the stop, and how the run came to it."""
+    show.show_release(console, found.release)
+    console.print(show.plain_lines(str(found.stopped)))

@@ -1,0 +1,158 @@
+"""Accuracy first in a session: what the ledger holds of a run, how it is taken up again, and checks on a part."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import parco
+from parco.accuracy.ladders import Geometric, Predictive
+from parco.accuracy.rules import AbsoluteError, RelativeError
+from parco.accuracy.run import accuracy_first
+from parco.accuracy.sessions import SessionMeasurement, release_until
+from parco.accuracy.validation import Validation
+from tests.shop import COLUMNS, open_shop
+
+GDP = 'measure = "gdp"\nmu = "2"\nreceipt_order = 8\ndelta = "1e-6"'
+PARTS = COLUMNS + '[parts]\nfit = "0.5"\nvalidation = "0.5"\n'
+DOUBLED = Geometric("0.001", 2)
+COUNT = parco.Ask("count", by="channel")
+
+
+def purchases(people: int) -> list[tuple[str, ...]]:
+    return [(str(one), "2024-02-01", "3", "30", ("web", "shop", "phone")[one % 3]) for one in range(people)]
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> parco.Session:
+    budget = GDP.replace('delta = "1e-6"\n', "").replace('delta = "1e-6"', "")
+    return parco.Session(open_shop(tmp_path, purchases=purchases(900), budget=budget + '\ndelta = "1e-6"'))
+
+
+def spent(session: parco.Session) -> list[int]:
+    return [row.spent for row in session.budget()]
+
+
+@pytest.mark.parametrize("ladder", [None, DOUBLED, Predictive("0.001")])
+def test_each_step_is_on_the_ledger_and_the_last_answer_is_good_enough(
+    session: parco.Session, ladder: Geometric | None
+) -> None:
+    found = release_until(session, COUNT, RelativeError("10%"), at_most="2", ladder=ladder)
+    assert found.stopped.enough
+    rows = list(found.release.value)
+    assert all(300 - 40 <= row.value <= 300 + 40 for row in rows)
+    assert all(row.upper - row.value <= Fraction(1, 10) * row.value for row in rows)
+    assert found.release.value.confidence == Fraction(95, 100)
+    assert [found.stopped.cost.units] == spent(session)
+    assert found.stopped.cost.value <= 2
+    # A release, then refinements of it: as many as there were steps.
+    assert session.accesses().first == 1
+    assert session.accesses().refinement == len(found.stopped.views) - 1 > 0
+    mechanism, sensitivity = found.release.receipt.mechanism, found.release.receipt.sensitivity
+    assert mechanism.cost_units(sensitivity, parco.Measure.GDP) == found.stopped.cost.units
+
+
+def test_a_run_that_was_broken_off_is_taken_up_from_the_ledger(session: parco.Session) -> None:
+    """The predicate fails in the middle, as a crash would: what was released stays, and is paid once."""
+
+    def breaks(view: object) -> bool:
+        if view.step == 4:  # type: ignore[attr-defined]
+            raise KeyboardInterrupt
+        return False
+
+    with pytest.raises(KeyboardInterrupt):
+        release_until(session, COUNT, breaks, at_most="2", ladder=DOUBLED)
+    before = spent(session)
+    assert before[0] == pytest.approx(0.008e15, rel=1e-9)
+    again = parco.Session(session.contract)
+    found = release_until(again, COUNT, RelativeError("10%"), at_most="2", ladder=DOUBLED)
+    assert found.stopped.enough
+    mechanism, sensitivity = found.release.receipt.mechanism, found.release.receipt.sensitivity
+    assert spent(again) == [mechanism.cost_units(sensitivity, parco.Measure.GDP)]
+    assert found.stopped.cost.units == spent(again)[0] - before[0]
+    # Steps that the ledger was past are free, and show what it has.
+    assert [view.charged for view in found.stopped.views[:4]] == [0, 0, 0, 0]
+    assert len({view.estimates for view in found.stopped.views[:4]}) == 1
+
+
+def test_the_same_run_again_is_free(session: parco.Session) -> None:
+    first = release_until(session, COUNT, RelativeError("10%"), at_most="2", ladder=DOUBLED)
+    second = release_until(session, COUNT, RelativeError("10%"), at_most="2", ladder=DOUBLED)
+    assert second.stopped.cost.units == 0
+    assert second.release.value.values == first.release.value.values
+
+
+def test_never_to_get_there_costs_the_cap_and_no_more(session: parco.Session) -> None:
+    found = release_until(session, COUNT, RelativeError("0.1%"), at_most="0.01", ladder=DOUBLED)
+    assert not found.stopped.enough
+    assert spent(session)[0] <= 0.01e15
+
+
+def test_questions_without_noise_on_their_cells_are_refused(session: parco.Session) -> None:
+    for ask in (
+        parco.Ask("mean", "dollars"),
+        parco.Ask("quantile", "dollars", at="0.5"),
+        parco.Ask("top", "channel", k=1),
+        parco.Ask("count", cost="0.1"),
+        parco.Ask("count", fresh=True),
+    ):
+        with pytest.raises(parco.RequestError):
+            SessionMeasurement(session, ask)
+    with pytest.raises(parco.RequestError, match="together"):
+        SessionMeasurement(session, COUNT).refine([1, 2, 3])
+    assert spent(session) == [0]
+
+
+def test_pure_accounts_refine_geometric_noise(tmp_path: Path) -> None:
+    session = parco.Session(open_shop(tmp_path, purchases=purchases(900), budget='measure = "pure"\nepsilon = "5"'))
+    found = release_until(session, COUNT, AbsoluteError(30), at_most="5")
+    assert found.stopped.enough
+    assert spent(session) == [found.stopped.cost.units]
+    assert 0 < found.stopped.cost.value < 5
+
+
+@pytest.fixture
+def divided(tmp_path: Path) -> parco.Session:
+    budget = 'measure = "gdp"\nmu = "3"\nreceipt_order = 8\ndelta = "1e-6"'
+    return parco.Session(open_shop(tmp_path, purchases=purchases(900), budget=budget, columns=PARTS))
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_a_model_is_checked_on_the_validation_part(divided: parco.Session, passes: bool) -> None:
+    correct = "items = 3" if passes else "items = 2"
+    ask = parco.Ask("count", by="channel", part="fit")
+    validation = Validation("0.8", cost="0.05")
+    with accuracy_first(divided, [ask], ladder=Geometric("0.01", 2, count=3), validation=validation) as run:
+        for attempt in run:
+            assert len(attempt.values[0]) == 3
+            attempt.check(correct if attempt.number > 1 else "items = 1")
+    outcome = run.outcome
+    assert outcome.passed == passes
+    assert outcome.attempts == (2 if passes else 3)
+    by_label = {row.label: row.spent for row in divided.budget()}
+    assert {label: cost.units for label, cost in outcome.by_account} == by_label
+    assert outcome.bound.units == max(by_label.values())
+    assert outcome.verdict is not None
+    assert (outcome.verdict.score or 0) > 0 if passes else (outcome.verdict.score or 0) < 0
+    # One count of all units, and one for each condition.
+    assert by_label["validation"] == pytest.approx(3 * 0.05e15, rel=1e-9)
+    assert by_label["fit"] == pytest.approx(0.02e15 if passes else 0.04e15, rel=1e-9)
+
+
+def test_checks_that_a_session_does_not_have_are_refused(divided: parco.Session) -> None:
+    ask = parco.Ask("count", by="channel", part="fit")
+    ladder = Geometric("0.01", 2, count=3)
+    for validation in (
+        Validation("0.8", check="sparse-vector", epsilon=1),
+        Validation("0.8", cost="0.05", part="other"),
+    ):
+        with pytest.raises(parco.RequestError):
+            accuracy_first(divided, [ask], ladder=ladder, validation=validation)
+    with accuracy_first(divided, [ask], ladder=ladder, validation=Validation("0.8", cost="0.05")) as run:
+        for attempt in run:
+            with pytest.raises(parco.RequestError, match="condition"):
+                attempt.check(lambda _: True)
+            break
+    assert {row.label: row.spent for row in divided.budget()}["validation"] == 0
