@@ -8,10 +8,9 @@ from fractions import Fraction
 import pytest
 from mpmath import mp, mpf, ncdf, npdf
 
-from parco.privacy.composition.contour import Moments, profile
+from parco.privacy.composition.contour import Aim, Moments, profile
 from parco.privacy.composition.families import Family
 from parco.privacy.composition.smoothing import noise, smoothed, weight
-from parco.privacy.composition.solve import Aim
 from tests.privacy.composition.build import composed, families_of, release
 
 mp.dps = 50
