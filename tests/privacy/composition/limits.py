@@ -16,8 +16,8 @@ SIZE_MOST = 30
 
 
 def may_be_refused(schedule: Schedule, *, of_delta: bool = False) -> bool:
-    """Whether a few draws of Gaussian noise may decide, or the delta of wide losses is asked: InternalError is an answer.
-    Anywhere else it is a fault."""
+    """Whether a few draws of Gaussian noise may decide, or the delta of wide losses is asked: InternalError is an
+    answer. Anywhere else it is a fault."""
     if of_delta and any(release.facts.size > SIZE_MOST for release in schedule.releases):
         return True
     return any(
