@@ -11,8 +11,15 @@ __all__ = ["DRAWS_LEAST", "may_be_refused"]
 DRAWS_LEAST = 10
 
 
-def may_be_refused(schedule: Schedule) -> bool:
-    """Whether a few draws of Gaussian noise may decide: InternalError is an answer. Anywhere else it is a fault."""
+# The delta at an epsilon, not the epsilon at a delta, may be refused for losses larger than this.
+SIZE_MOST = 30
+
+
+def may_be_refused(schedule: Schedule, *, of_delta: bool = False) -> bool:
+    """Whether a few draws of Gaussian noise may decide, or the delta of wide losses is asked: InternalError is an
+    answer. Anywhere else it is a fault."""
+    if of_delta and any(release.facts.size > SIZE_MOST for release in schedule.releases):
+        return True
     return any(
         isinstance(release.facts, Gaussian) and release.sampled and release.rate * release.times < DRAWS_LEAST
         for release in schedule.releases

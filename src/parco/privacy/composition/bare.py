@@ -76,8 +76,8 @@ class Bare:
         units = self._units(line.c) + 4 * ELEMENTARY * (4 + abs(log_share))
         error = UNIT * (np.abs(moved) * (units + 8 * ELEMENTARY) + math.exp(log_share) * (4 * ELEMENTARY * reach + 32))
         logs, errors = log_one_and(moved, error * (1 + 1e-9))
-        turned = 1j * heights * self.log_rest
-        ratios: Complexes = self.times * (logs + turned)
+        turned: Complexes = heights * (1j * self.log_rest)
+        ratios = self.times * (logs + turned)
         return ratios, self.times * (errors + 4 * ELEMENTARY * UNIT * np.abs(turned))
 
     def envelope(self, c: float) -> Callable[[float], float]:

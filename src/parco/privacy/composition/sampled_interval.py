@@ -209,8 +209,8 @@ class SampledInterval:
         error = 2 * ((bounds + 2 * off) + np.abs(moved) * (UNIT * rough + off)) / centre
         logs, errors = log_one_and(moved, error)
         heights = line.heights
-        turned = 1j * heights * self._least
-        ratios: Complexes = self.times * (logs + turned)
+        turned: Complexes = heights * (1j * self._least)
+        ratios = self.times * (logs + turned)
         return ratios, self.times * (errors + 256 * UNIT * np.abs(turned))
 
     def envelope(self, c: float) -> Callable[[float], float]:

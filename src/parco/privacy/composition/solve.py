@@ -145,13 +145,16 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
             found = enclose(made, log_deltas, top=top, start=bound)
             if is_near(found, tolerance):
                 return Solved(found.lower, found.upper, rough)
-        aim = _nearer(aim, made, found, tolerance, Aim(log_deltas[0], _below(aim, found, bound), _SHARE_MOST))
+        aim = _nearer(aim, made, found, tolerance, Aim(log_deltas[0], _below(aim, found, bound, c), _SHARE_MOST))
     raise InternalError("the composition could not be computed to the tolerance asked for")
 
 
-def _below(aim: Aim, found: Solved, bound: float) -> float:
+def _below(aim: Aim, found: Solved, bound: float, c: float) -> float:
     """An epsilon below the root, as far as is known."""
-    return 0.9 * (min(found.lower, bound) if found.lower > 0 else min(aim.epsilon, found.upper / 2))
+    if found.lower <= 0:
+        return 0.9 * min(aim.epsilon, found.upper / 2)
+    low = min(found.lower, bound)
+    return max(0.9 * low, low - 2 * min(found.upper - found.lower, low) - 4 / c)
 
 
 def _nearer(aim: Aim, made: AnyProfile, found: Solved, tolerance: float, following: Aim) -> Aim:
