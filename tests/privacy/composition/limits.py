@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from parco.privacy.facts import Gaussian
 from parco.privacy.schedule import Schedule
 
 __all__ = ["DRAWS_LEAST", "may_be_refused"]
@@ -16,11 +15,8 @@ SIZE_MOST = 30
 
 
 def may_be_refused(schedule: Schedule, *, of_delta: bool = False) -> bool:
-    """Whether a few draws of Gaussian noise may decide, or the delta of wide losses is asked: InternalError is an
+    """Whether a few draws may decide, or the delta of wide losses is asked: InternalError is an
     answer. Anywhere else it is a fault."""
     if of_delta and any(release.facts.size > SIZE_MOST for release in schedule.releases):
         return True
-    return any(
-        isinstance(release.facts, Gaussian) and release.sampled and release.rate * release.times < DRAWS_LEAST
-        for release in schedule.releases
-    )
+    return any(release.sampled and release.rate * release.times < DRAWS_LEAST for release in schedule.releases)

@@ -14,7 +14,7 @@ from parco.balls import ball as exactly
 from parco.balls import precision
 from parco.privacy.composition.bare import Bare
 from parco.privacy.composition.excess import complex_expm1, complex_log1p, excess, log_one_and, log_rise
-from parco.privacy.composition.families import Complexes, Line
+from parco.privacy.composition.families import Line
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 from parco.privacy.facts import Exponential, Laplace
 from parco.privacy.schedule import ScheduledRelease
@@ -50,8 +50,8 @@ def test_rises_are_off_by_no_more_than_they_say(power: float, x: float, y: float
 @pytest.mark.parametrize("size", [1e-9, 1e-3, 1.0, 30.0])
 def test_sums_of_turns_less_one_are_off_by_no_more_than_they_say(size: float) -> None:
     count, line = 300, Line(c=1.0, step=0.37, count=500)
-    terms: Complexes = np.exp(-np.linspace(0, 20, count)) + 0j
-    losses: Complexes = size * (np.linspace(0, 1, count) ** 3 + 0.1j * np.linspace(0, 1, count))
+    terms = np.exp(-np.linspace(0, 20, count)).astype(complex)
+    losses = (size * (np.linspace(0, 1, count) ** 3 + 0.1j * np.linspace(0, 1, count))).astype(complex)
     values, bounds = excess(terms, losses, np.zeros(count), np.zeros(count), line)
     with precision(BITS):
         for place in (0, 1, 17, 123, 499):
