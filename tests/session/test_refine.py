@@ -242,7 +242,7 @@ def test_an_erased_question_and_a_tape_are_refused(tmp_path: Path) -> None:
         first = session.count(error="60")
         with pytest.raises(parco.RequestError, match="tape"):
             TapeSession(contract, tape=b"").refine(first, error="20")
-        session.amend(first.receipt.release, "question", None, reason="asked for")
+        session.amend(first.receipt.release, "question", erase=True, reason="asked for")
         with pytest.raises(parco.RequestError, match="erased"):
             session.refine(first, error="20")
 

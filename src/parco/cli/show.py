@@ -190,12 +190,8 @@ def show_schedules(console: Console, schedules: Sequence[Scheduled], found: Stan
         console.print("No schedule was signed before the first release: no tight claim, the cap's claim is what holds.")
     elif found is not None and found.outside is not None:
         row, names = found.outside, ", ".join(one.name for one in found.schedules)
-        console.print(
-            plain(
-                f"Entry {row.seq} was released outside of {names}: the tight claim has ended, the cap's claim is what"
-                " holds."
-            )
-        )
+        what = f"recosted what was drawn from {names}" if row.state == "recost" else f"was released outside of {names}"
+        console.print(plain(f"Entry {row.seq} {what}: the tight claim has ended, the cap's claim is what holds."))
 
 
 def schedule_record(scheduled: Scheduled) -> dict[str, object]:

@@ -209,8 +209,8 @@ def root_upper(square: Fraction) -> Fraction:
 class Standing:
     """How an account stands to the schedules that were signed before anything was released from it.
 
-    `claim` is what holds of all of them together, drawn or not, None once something was released outside of them:
-    `outside` is the first that was.
+    `claim` is what holds of all of them together, drawn or not, None once something was released outside of them, or
+    what was released was recosted: `outside` is the first such entry.
     """
 
     schedules: tuple[Scheduled, ...]
@@ -228,11 +228,18 @@ def standing(store: Store, contract: Contract, accounts: Sequence[AccountRow]) -
     numbers = {row.account for row in accounts}
     if not schedules:
         return None
+    history = store.history()
+    own = {
+        row.seq
+        for row in history
+        if row.mechanism is not None and any(charge.account in numbers for charge in row.charges)
+    }
     released = [
         row
-        for row in store.history()
-        if row.state == "recover"  # whatever it charges: steps may have been drawn in the past that was lost
-        or (row.mechanism is not None and any(charge.account in numbers for charge in row.charges))
+        for row in history
+        if row.seq in own
+        or row.state == "recover"  # whatever it charges: steps may have been drawn in the past that was lost
+        or (row.state == "recost" and not own.isdisjoint(row.about))  # its mechanism is not what it was taken for
     ]
     first = min((row.seq for row in released), default=None)
     kept = tuple(one for one in schedules if first is None or one.position < first)
