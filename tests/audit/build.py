@@ -15,7 +15,7 @@ from parco.stores.append import forget_appended
 from parco.stores.owner import current_owner
 from parco.stores.records import Recovery, Started
 from parco.stores.sqlite import SqliteStore
-from tests.stores.build import ONE, TENTH, anything, ask, opening, signed_file, started
+from tests.stores.build import ONE, TENTH, anything, ask, nothing, opening, sharper, signed_file, started
 
 HUNDREDTH = ONE // 100
 ANSWER = b'{"cells":[1,-2,3,4,5,6,7,8,9,10,11,12],"parco":"0.1.0"}'
@@ -28,7 +28,7 @@ def release(store: SqliteStore, question: str, cost: int = HUNDREDTH, scale: int
 
 
 def forty(path: Path) -> SqliteStore:
-    """Signed, released, revised, capped, shared, rotated, lost and recovered, forfeited, and one request left open."""
+    """Signed, released, refined, revised, capped, shared, rotated, lost and recovered, forfeited; one is left open."""
     store = signed_file(path)
     for number in range(3):
         release(store, f"first {number}")
@@ -49,11 +49,21 @@ def forty(path: Path) -> SqliteStore:
     store.forfeit(started(store, question="died", cost=HUNDREDTH, scale=100))
     store.rotate(actor="steward", reason="yearly")
     _lose(store)
-    for number in range(4):
+    for number in range(3):
         release(store, f"last {number}")
+    _refine(store, "last 0")
     started(store, question="open", cost=HUNDREDTH, scale=100)
     assert store.head().size == 40
     return store
+
+
+def _refine(store: SqliteStore, question: str) -> None:
+    """A release of scale 100 at scale 50: another 1/100."""
+    (old,) = store.answers(question)
+    wanted = sharper(store, old.request, question=question, scale=50, cost=HUNDREDTH)
+    outcome = store.begin(wanted, serves=nothing)
+    assert isinstance(outcome, Started)
+    store.settle(outcome.request, answer=ANSWER)
 
 
 def _lose(store: SqliteStore) -> None:
