@@ -22,8 +22,10 @@ from tests.stores.build import (
     anything,
     ask,
     backup,
+    nothing,
     opening,
     put_back,
+    sharper,
     signed_file,
     started,
 )
@@ -46,7 +48,7 @@ def forty(path: Path) -> SqliteStore:
 
 
 def fill(store: Store) -> None:
-    """Signed, released, revised, capped, shared, rotated, lost and recovered, forfeited, and one request left open."""
+    """Signed, released, refined, revised, capped, shared, rotated, lost and recovered, forfeited; one is left open."""
     for number in range(3):
         release(store, f"first {number}")
     store.sign(opening(name="other", contract="another contract"))
@@ -66,10 +68,20 @@ def fill(store: Store) -> None:
     store.forfeit(started(store, question="died", cost=HUNDREDTH, scale=100))
     store.rotate(actor="steward", reason="yearly")
     _lose(store)
-    for number in range(4):
+    for number in range(3):
         release(store, f"last {number}")
+    _refine(store, "last 0")
     started(store, question="open", cost=HUNDREDTH, scale=100)
     assert store.head().size == 40
+
+
+def _refine(store: Store, question: str) -> None:
+    """A release of scale 100 at scale 50: another 1/100."""
+    (old,) = store.answers(question)
+    wanted = sharper(store, old.request, question=question, scale=50, cost=HUNDREDTH)
+    outcome = store.begin(wanted, serves=nothing)
+    assert isinstance(outcome, Started)
+    store.settle(outcome.request, answer=ANSWER)
 
 
 def _lose(store: Store) -> None:

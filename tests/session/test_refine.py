@@ -400,3 +400,26 @@ def test_values_of_a_path_come_nearer(tmp_path: Path) -> None:
             widths = [session.refine(release, error=100, confidence=level).value.half_width for level in ("0.9", "0.5")]
             assert all(narrow < wide for wide, narrow in pairwise([release.value.half_width, *widths]))
             open_ledger(folder / "shop.ledger").verify()
+
+
+DIVIDED = {
+    "periods": (("rows = 2", 'rows = 2\nperiod = "month"'), {"by": "month", "period": ["2024-01", "2024-02"]}),
+    "parts": (("[columns.date]", '[parts]\nfit = "0.5"\ntest = "0.5"\n[columns.date]'), {"by": "channel"}),
+    "a part": (("[columns.date]", '[parts]\nfit = "0.5"\ntest = "0.5"\n[columns.date]'), {"part": "fit"}),
+    "replace": (("add-or-remove", "replace"), {"by": "month"}),
+}
+
+
+@pytest.mark.parametrize(("kind", "measure"), [*zip(DIVIDED, ("pure", "zcdp", "gdp", "pure"), strict=True)])
+def test_every_account_that_paid_pays_the_difference(tmp_path: Path, kind: str, measure: str) -> None:
+    change, how = DIVIDED[kind]
+    write_csv(tmp_path / "purchases.csv")
+    (tmp_path / "contract.toml").write_text(contract_text(budget=BUDGETS[measure]).replace(*change), encoding="utf-8")
+    contract = parco.Contract.read(tmp_path / "contract.toml")
+    parco.sign(contract)
+    with Session(contract) as session:
+        first = session.sum("dollars", error="5000", where="items > 1 or channel = 'web'", **how)  # type: ignore[arg-type]
+        finer = session.refine(first, error="2000")
+        paid = {row.label: row.spent for row in session.budget() if row.spent}
+        assert paid == dict.fromkeys(first.receipt.accounts, finer.receipt.path_cost.units)
+        verify(session._store, strict=True, releases=[first.record(), finer.record()])
