@@ -10,6 +10,7 @@
     │   ├── SharperError       a stored answer exists and is less sharp than asked
     │   └── KeyReuseError      an idempotency key used before for something else
     ├── BudgetError        the policy's turn           exit 3, HTTP 402
+    │   └── QuotaError         the account holds it, and the asker's fair share of it does not
     ├── VerificationError  the evidence's turn         exit 4, HTTP 409
     │   ├── LedgerFormatError  not a ledger, damaged, or of an older or newer format
     │   ├── HaltedError        some of the ledger's past is lost: nothing is begun until `parco ledger recover`
@@ -42,6 +43,7 @@ __all__ = [
     "NotSignedError",
     "ParcoError",
     "QuestionError",
+    "QuotaError",
     "RequestError",
     "SharperError",
     "StorageError",
@@ -113,6 +115,12 @@ class BudgetError(ParcoError):
     """The account does not hold what the request costs; nothing was charged."""
 
     code, exit_code, http_status = "budget", 3, 402
+
+
+class QuotaError(BudgetError):
+    """The account holds what the request costs, and a quota of its actor does not; nothing was charged."""
+
+    code = "quota"
 
 
 class VerificationError(ParcoError):

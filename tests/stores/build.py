@@ -38,6 +38,8 @@ def opening(**changes: Any) -> Opening:
         "measure": Measure.PURE,
         "cap": ONE,
         "delta_cap": 10**6,
+        # Said of a data set that is signed beside others, and of no weight where it is alone.
+        "disjoint": "other persons",
     }
     return Opening(**values | changes)
 

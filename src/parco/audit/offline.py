@@ -31,8 +31,7 @@ def sha256(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def salted(salt: str, text: str) -> str:
-    """The digest by which an entry names a text."""
+def salted(salt: str, text: str) -> str:  # the digest by which an entry names a text
     return sha256(b"parco/text/1\x00" + bytes.fromhex(salt) + text.encode()).hex()
 
 
@@ -71,9 +70,8 @@ def point(data: bytes) -> tuple[int, int] | None:
     square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
     x = pow(square, (P + 3) // 8, P)
     x = x if (x * x - square) % P == 0 else x * pow(2, (P - 1) // 4, P) % P
-    if y >= P or (x * x - square) % P or (x == 0 and sign):
-        return None
-    return x if x % 2 == sign else P - x, y
+    none = y >= P or (x * x - square) % P or (x == 0 and sign)
+    return None if none else (x if x % 2 == sign else P - x, y)
 
 
 def add(p: tuple[int, int], q: tuple[int, int]) -> tuple[int, int]:
@@ -83,8 +81,7 @@ def add(p: tuple[int, int], q: tuple[int, int]) -> tuple[int, int]:
     return (x * v + y * u) * pow(1 + t, -1, P) % P, (y * v + x * u) * pow(1 - t, -1, P) % P
 
 
-def times(scalar: int, p: tuple[int, int]) -> tuple[int, int]:
-    """The point added to itself so many times."""
+def times(scalar: int, p: tuple[int, int]) -> tuple[int, int]:  # the point added to itself so often
     return (0, 1) if scalar == 0 else add(times(scalar // 2, add(p, p)), p if scalar % 2 else (0, 1))
 
 
@@ -106,13 +103,15 @@ KINDS = {
     "RATIO": r"\[[1-9][0-9]{0,307},[1-9][0-9]{0,307}\]", "MEASURE": "pure|zcdp|gdp|renyi",
     "NOISE": "gaussian|two-sided-geometric", "TEXT": r'(?:[ !#-\[\]-~]++|\\["\\bfnrt]|\\u[0-9a-f]{4})*+',
     "CHARGE": rf"\[{_M},{_N},{_N}\]", "BALANCE": rf"\[{_M}(?:,{_N}){{8}}\]", "CAPPED": rf"\[{_M},{_N}\]",
-    "OPENED": rf'\[{_M},"{_HASH}",{_N},{_N}\]', "STRAY": rf'\[{_M},"{_HASH}"\]',
+    "OPENED": rf'\[{_M},"{_HASH}",{_N},{_N}\]', "STRAY": rf'\[{_M},"{_HASH}"\]', "NAMED": f'"{_HASH}"',
 }  # fmt: skip
 FORMS = (
     '{"accounts":[OPENED,...],"actor","contract","dataset","format":1,"measure":"MEASURE","name","order":RATIO?,'
     '"secret","seq":INT,"tag":"open","terms","time":NUM}',
     '{"accounts":[OPENED,...],"actor","contract","format":1,"reason","revised","seq":INT,"tag":"revise","terms","time":NUM}',
     '{"accounts":[CAPPED,...],"actor","format":1,"reason","seq":INT,"tag":"cap","time":NUM}',
+    '{"accounts":[CAPPED,...],"actor","format":1,"members":[NAMED,...],"name","reason","seq":INT,"tag":"quota","time":NUM}',
+    '{"actor","dataset","format":1,"parents":[NAMED,...],"reason","seq":INT,"tag":"derive","time":NUM}',
     '{"actor","cells":INT,"charges":[CHARGE,...],"contract","format":1,"fresh":BIT,"key","mechanism":{"kind":"NOISE",'
     '"lattice":RATIO,"scale":RATIO},"private":BIT,"question","sensitivity":{"l1":RATIO,"l2_squared":RATIO},"seq":INT,'
     '"tag":"reserve","time":NUM}',
@@ -139,8 +138,7 @@ TAG = re.compile('"tag":"([a-z]+)"')
 PATTERNS = {tag: pattern(form) for form in FORMS for tag in re.findall(r'"tag":"(\w+)"', form)}
 
 
-def read(line: bytes, entry: int) -> re.Match[str]:
-    """The fields of a line, or CheckError."""
+def read(line: bytes, entry: int) -> re.Match[str]:  # the fields of a line, or CheckError
     text = line.decode("ascii", errors="replace")
     tag = TAG.search(text)
     if tag is None or tag[1] not in PATTERNS:
@@ -163,6 +161,7 @@ def price(measure: str, order: str | None, facts: re.Match[str]) -> int | None:
     return -(-(10**15) * int(top) // int(bottom))
 
 
+LOST = ("answers", "the answer before is lost; its charge stands")
 CAP, SPENT, RESERVED, EXCESS = 1, 2, 3, 4  # places in an account as `settle` lists it; of its delta, four places on
 # From which state a request comes to which, and how often its charges are then added to what is reserved and spent.
 STEPS = {"start": ("reserved", "started", 0, 0), "void": ("reserved", "void", -1, 0),
@@ -182,19 +181,17 @@ class Ledger:
         self.terms = dict[int, list[str | None]]()  # of an account: data set, measure, order, secret, terms, label
         self.requests = dict[int, tuple[Any, ...]]()  # state, settled by, actor, rows, private, lattice, charges
         self.contracts, self.seen = dict[str, list[int]](), set[str]()  # those in force; all, and all keys
+        self.newest, self.ancestors = (0, ""), dict[str, set[int]]()  # data set opened last; whom one descends from
         self.waiting = dict[int, str]()  # digests of answers to come
 
-    def need(self, holds: object, check: str, text: str) -> None:
-        """Raises CheckError, naming the entry that is being read, unless it holds."""
+    def need(self, holds: object, check: str, text: str, entry: int = 0) -> None:
+        """Raises CheckError, naming the entry (by default the one that is being read), unless it holds."""
         if not holds:
-            raise CheckError(check, self.size + 1, text)
+            raise CheckError(check, entry or self.size + 1, text)
 
-    def feed(self, line: bytes) -> None:
-        """Takes the next line, without its end."""
+    def feed(self, line: bytes) -> None:  # the next one, without its end
         found = read(line, self.size + 1)
-        self.need(
-            found["tag"] == "answer" or not self.waiting, "answers", "the answer before is lost; its charge stands"
-        )
+        self.need(found["tag"] == "answer" or not self.waiting, *LOST)
         getattr(self, f"_{found['tag']}")(found)
         if found["tag"] in ("head", "answer"):
             return
@@ -208,39 +205,33 @@ class Ledger:
         if self.size in self.roots:
             self.roots[self.size] = self.root()
 
-    def root(self) -> str:
-        """The root over all entries so far."""
+    def root(self) -> str:  # over all entries so far
         node = self.nodes[-1]
         for left in self.nodes[-2::-1]:
             node = hashlib.sha256(b"\x01" + left + node).digest()
         return node.hex()
 
-    def signed(self, head: Mapping[str, Any]) -> bool:
-        """Whether the key of a head signed it."""
+    def signed(self, head: Mapping[str, Any]) -> bool:  # by its own key
         statement = {name: value for name, value in head.items() if name != "signature"}
         return self.verify(head["key"], head["signature"], b"parco/head/1\x00" + ENCODE(statement).encode())
 
-    def rows(self, text: str, *, key: int = 1, least: int = 1) -> list[list[Any]]:
-        """The rows of a field, strictly rising by their first columns."""
-        rows: list[list[Any]] = json.loads(text)
+    def rows(self, text: str, *, key: int = 1, least: int = 1) -> list[Any]:  # rising by their first columns
+        rows: list[Any] = json.loads(text)
         keys = [tuple(row[:key]) for row in rows] if len(rows) != 1 else []
         self.need(len(rows) >= least and keys == sorted(set(keys)), "canonical", "its rows are not in order")
         return rows
 
-    def move(self, charges: Iterable[Sequence[int]], reserved: int, spent: int) -> None:
-        """Adds so many times each charge to what is reserved and spent."""
+    def move(self, charges: Iterable[Sequence[int]], reserved: int, spent: int) -> None:  # adds each so many times
         for number, cost, delta in charges:
-            account = self.accounts[number]
             for place, amount in ((0, cost), (4, delta)):
-                account[RESERVED + place] += reserved * amount
-                account[SPENT + place] += spent * amount
+                self.accounts[number][RESERVED + place] += reserved * amount
+                self.accounts[number][SPENT + place] += spent * amount
 
     def sign(self, found: re.Match[str], numbers: list[int], rows: list[list[Any]]) -> None:
         """A contract is in force on these accounts, if it lists them as they stand."""
         listed = [[n, self.terms[n][-1], self.accounts[n][CAP], self.accounts[n][CAP + 4]] for n in numbers]
         same = rows == listed and all(self.terms[n][4] == found["terms"] for n in numbers)
-        new = found["contract"] not in self.seen
-        self.need(same and new, "lineage", "it does not fit the contract or accounts that stand")
+        self.need(same and found["contract"] not in self.seen, "lineage", "it does not fit the contract or accounts")
         self.contracts[found["contract"]] = numbers
         self.seen.add(found["contract"])
 
@@ -249,6 +240,7 @@ class Ledger:
         numbers = [number for number, known in self.terms.items() if known[0] == terms[0]]
         if not numbers:
             numbers = [len(self.accounts) + place for place in range(1, len(rows) + 1)]
+            self.newest = (self.size + 1, found["dataset"])
             self.terms |= {n: [*terms, row[1]] for n, row in zip(numbers, rows, strict=True)}
             self.accounts |= {n: [n, row[2], 0, 0, 0, row[3], 0, 0, 0] for n, row in zip(numbers, rows, strict=True)}
         same = all(self.terms[n][:-1] == terms for n in numbers) and len({row[1] for row in rows}) == len(rows)
@@ -257,6 +249,17 @@ class Ledger:
 
     def _revise(self, found: re.Match[str]) -> None:
         self.sign(found, self.contracts.pop(found["revised"], []), self.rows(found["accounts"]))
+
+    def _derive(self, found: re.Match[str]) -> None:
+        parents, known = self.rows(found["parents"], key=64, least=0), {terms[0] for terms in self.terms.values()}
+        fits = self.newest == (self.size, found["dataset"]) and known - {found["dataset"]} >= set(parents)
+        self.need(fits, "lineage", "the entry before did not open its data set, or a parent was never signed")
+        own = {number for number, terms in self.terms.items() if terms[0] in parents}
+        self.ancestors[found["dataset"]] = own.union(*(self.ancestors.get(parent, ()) for parent in parents))
+
+    def _quota(self, found: re.Match[str]) -> None:  # a fair share of what accounts hold: not a part of any guarantee
+        rows, _ = self.rows(found["accounts"], least=0), self.rows(found["members"], key=64)
+        self.need(all(row[0] in self.accounts for row in rows), "lineage", "it limits an unknown account")
 
     def _cap(self, found: re.Match[str]) -> None:
         rows = self.rows(found["accounts"])
@@ -270,8 +273,9 @@ class Ledger:
         self.need(found["key"] not in self.seen, "keyed once", "its key belongs to an earlier request")
         self.seen.add(found["key"])
         charges, own = self.rows(found["charges"]), self.contracts.get(found["contract"], [])
-        known = any(row[0] in own for row in charges) and all(row[0] in self.accounts for row in charges)
-        self.need(known, "lineage", "it charges no account of a contract in force, or one that was never opened")
+        charged, due = {row[0] for row in charges}, self.ancestors.get(str(self.terms[own[0]][0]) if own else "", set())
+        known = charged.intersection(own) and due <= charged <= self.accounts.keys()
+        self.need(known, "lineage", "it charges no account of a contract in force, unknown ones, or not all ancestors")
         for number, cost, delta in charges:
             exact = price(str(self.terms[number][1]), self.terms[number][2], found)
             self.need((cost, delta) == (exact, 0), "priced", "it is not charged what its noise and sensitivity cost")
@@ -284,9 +288,8 @@ class Ledger:
     def _start(self, found: re.Match[str]) -> None:
         number, (before, after, reserved, spent) = int(found["request"]), STEPS[found["tag"]]
         state, _, *facts = self.requests.get(number, ("", None, "", ()))
-        self.need(
-            (state, facts[0]) == (before, found["actor"]), "resolved once", "another actor's, or not to be resolved so"
-        )
+        own = (state, facts[0]) == (before, found["actor"])
+        self.need(own, "resolved once", "another actor's, or not to be resolved so")
         self.requests[number] = (after, self.size + 1 if after == "settled" else None, *facts)
         self.move(facts[1], reserved, spent)
 
@@ -333,11 +336,10 @@ class Ledger:
         """Checks the last head, which answers for those before it, and what can only be said of the whole."""
         head = json.loads(self.head or '{"size":-1}')
         accounts = sha256(ENCODE(list(self.accounts.values())).encode()).hex()
-        if head["size"] != self.size or not self.signed(head):
-            raise CheckError("signed", self.size, "it has no head, or one with a false signature")
-        if head["accounts"] != accounts:
-            raise CheckError("balanced", self.size, "the accounts are not those that its head signed")
-        self.need(not self.waiting, "answers", "the answer before is lost; its charge stands")
+        size, signed = self.size, head["size"] == self.size and self.signed(head)
+        self.need(signed, "signed", "it has no head, or one with a false signature", size)
+        self.need(head["accounts"] == accounts, "balanced", "the accounts are not those that its head signed", size)
+        self.need(not self.waiting, *LOST)
         for head in (head for head in self.outside if head["root"] not in self.strays):
             key = max(one for one in self.keys if one[0] <= head["size"])[1]
             if self.roots[head["size"]] != head["root"] or head["key"] != key or not self.signed(head):
@@ -367,8 +369,7 @@ class Ledger:
             raise CheckError("released", receipt["position"], "its rows are not the answer that was settled")
 
 
-def walk(tree: object) -> Iterator[dict[str, Any]]:
-    """Every record in a tree of JSON."""
+def walk(tree: object) -> Iterator[dict[str, Any]]:  # every record in a tree of JSON
     yield from [tree] if isinstance(tree, dict) else []
     for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
         yield from walk(part)

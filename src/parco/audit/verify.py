@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -28,6 +29,24 @@ from parco.stores.verify import Shown
 __all__ = ["verify"]
 
 
+@dataclass
+class _Quota:
+    """A quota: its entry, its actors, its amount for each account, and what their requests took of it."""
+
+    entry: int
+    members: set[str]
+    amounts: dict[int, int]
+    used: dict[int, int] = field(default_factory=dict)
+
+    def take(self, actor: str, charges: Iterable[Sequence[int]]) -> bool:
+        """Counts a request's charges; whether there was room."""
+        fits = True
+        for number, cost, _ in charges if actor in self.members else ():
+            self.used[number] = self.used.get(number, 0) + cost
+            fits = fits and (number not in self.amounts or cost <= 0 or self.used[number] <= self.amounts[number])
+        return fits
+
+
 class _Ledger(offline.Ledger):
     """The checks of an exported ledger, with a faster library's Ed25519, and what else the tables repeat."""
 
@@ -37,6 +56,7 @@ class _Ledger(offline.Ledger):
         super().__init__(outside)
         self.named = dict[int, tuple[str, str]]()  # key and question of a request
         self.names = dict[str, tuple[int, str]]()  # entry and name of a contract
+        self.quotas = dict[str, _Quota]()  # those in force, by name
 
     def _open(self, found: re.Match[str]) -> None:
         super()._open(found)
@@ -49,6 +69,23 @@ class _Ledger(offline.Ledger):
     def _reserve(self, found: re.Match[str]) -> None:
         super()._reserve(found)
         self.named[self.size + 1] = (found["key"], found["question"])
+        for quota in self.quotas.values():
+            fits = quota.take(found["actor"], self.rows(found["charges"]))
+            self.need(fits, "shared", "a quota of its actor has no room for its charge")
+
+    def _quota(self, found: re.Match[str]) -> None:
+        super()._quota(found)
+        quota = _Quota(self.size + 1, set(json.loads(found["members"])), dict(self.rows(found["accounts"], least=0)))
+        for state, _, actor, charges, *_ in self.requests.values():
+            if state != "void":
+                quota.take(actor, charges)
+        self.quotas[found["name"]] = quota
+
+    def _void(self, found: re.Match[str]) -> None:
+        super()._void(found)
+        _, _, actor, charges, *_ = self.requests[int(found["request"])]
+        for quota in self.quotas.values():
+            quota.take(actor, [(number, -cost, 0) for number, cost, _ in charges])
 
 
 class _StrictLedger(_Ledger):
@@ -133,6 +170,13 @@ def _check_tables(shown: Shown, ledger: _Ledger) -> None:
             for contract, own in ledger.contracts.items()
         },
         strays=ledger.strays,
+        ancestors=frozenset((dataset, account) for dataset, own in ledger.ancestors.items() for account in own),
+        quotas={
+            (quota.entry, number): (amount, quota.used.get(number, 0))
+            for quota in ledger.quotas.values()
+            for number, amount in quota.amounts.items()
+        },
+        members=frozenset((quota.entry, actor) for quota in ledger.quotas.values() for actor in quota.members),
     )
     with _named("tables"):
         shown.check(added_up)

@@ -23,6 +23,7 @@ __all__ = [
     "record",
     "row",
     "signature",
+    "sorted_digests",
     "sorted_rows",
 ]
 
@@ -150,3 +151,16 @@ def sorted_rows(item: Codec, *by: str, least: int = 1) -> Codec:
         return rows
 
     return Codec(lambda value: [item.write(part) for part in value], read)
+
+
+def sorted_digests(*, least: int = 1) -> Codec:
+    """At least so many digests, strictly rising."""
+
+    def read(value: object) -> tuple[str, ...]:
+        if not isinstance(value, list):
+            raise TypeError
+        found = [digest.read(part) for part in value]
+        _require(len(found) >= least and found == sorted(set(found)))
+        return tuple(found)
+
+    return Codec(list, read)

@@ -4,15 +4,16 @@
        └──────▶ void
 
 Before and between them stand `open`, `revise` (a contract has a new text), `cap` (an account's cap moves),
-`recover` (a lost past is charged) and `rotate` (another key signs). `apply` checks each transition and changes nothing;
-a violation raises VerificationError naming the entry. No store is trusted here: each must leave entries that replay to
-the very accounts it shows.
+`derive` (of what a data set is made), `quota` (what some actors may take of accounts), `recover` (a lost past is
+charged) and `rotate` (another key signs). `apply` checks each transition and changes nothing; a violation raises
+VerificationError naming the entry. No store is trusted here: each must leave entries that replay to the very accounts
+it shows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,10 +22,12 @@ from parco.ledger.entries import (
     Balance,
     Cap,
     Charge,
+    Derive,
     Entry,
     Forfeit,
     Open,
     Opened,
+    Quota,
     Recover,
     Reserve,
     Revise,
@@ -35,7 +38,7 @@ from parco.ledger.entries import (
     decode,
 )
 
-__all__ = ["EMPTY", "Account", "Request", "State", "apply", "replay"]
+__all__ = ["EMPTY", "Account", "Request", "Share", "State", "apply", "replay"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,32 @@ class Request:
     reserve: Reserve
     state: str
     settled: int | None = None
+    realised: tuple[Charge, ...] = ()
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What it has taken of accounts so far; nothing of it was given back unless it is void."""
+        return self.realised if self.state == "settled" else self.reserve.charges
+
+
+@dataclass(frozen=True)
+class Share:
+    """A quota in force, and what its members' requests took of each of its accounts; what was given back is not."""
+
+    quota: Quota
+    used: Mapping[int, int]
+
+    def has_room(self, charge: Charge) -> bool:
+        """Whether the charge fits, or is to an account that the quota does not limit."""
+        return all(
+            charge.cost <= row.cap - self.used[row.account]
+            for row in self.quota.accounts
+            if row.account == charge.account
+        )
+
+    def counted(self, taken: Mapping[int, int]) -> Share:
+        """The same after these amounts were taken of accounts, or given back where they are negative."""
+        return replace(self, used={account: used + taken.get(account, 0) for account, used in self.used.items()})
 
 
 @dataclass(frozen=True)
@@ -107,7 +136,8 @@ class State:
 
     `revisions` gives the text that replaced a contract's, `caps` the cap that an entry gave to an account, `strays` the
     entry that answered for a head, by its root, `rotations` the keys before and after an entry, and `names` the entry
-    of a contract and the digest of its name.
+    of a contract and the digest of its name. `ancestors` gives all accounts that a data set descends from, where
+    something was said of its lineage, and `shares` the quota in force under a name.
     """
 
     size: int = 0
@@ -120,6 +150,8 @@ class State:
     strays: Mapping[str, int] = field(default_factory=dict)
     rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     names: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    ancestors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    shares: Mapping[str, Share] = field(default_factory=dict)
 
     @property
     def current(self) -> dict[str, tuple[int, ...]]:
@@ -143,9 +175,11 @@ class _Change:
     strays: Mapping[str, int] = field(default_factory=dict)
     rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     names: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    ancestors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    shares: Mapping[str, Share] = field(default_factory=dict)
 
 
-_MAPPINGS = ("accounts", "requests", "contracts", "keys", "revisions", "caps", "strays", "rotations", "names")
+_MAPPINGS = tuple(one.name for one in fields(_Change))
 
 
 def apply(state: State, entry: Entry) -> State:
@@ -216,6 +250,39 @@ def _check_opened(state: State, entry: Open, *, old: dict[int, Account], new: di
     _require(same, entry, "its accounts or terms differ from those of its data set")
 
 
+def _derive(state: State, entry: Derive) -> _Change:
+    """Directly behind the entry that opened the data set, so that none of its releases was charged otherwise."""
+    own = [number for number, account in state.accounts.items() if account.dataset == entry.dataset]
+    last = [contract for contract, (seq, _) in state.names.items() if seq == entry.seq - 1]
+    first = [contract for contract, accounts in state.contracts.items() if own and accounts == tuple(own)]
+    _require(len(own) > 0 and last == first, entry, "the entry before did not open its data set")
+    _require(entry.dataset not in entry.parents, entry, "its data set is its own parent")
+    ancestors = {number for parent in entry.parents for number in state.ancestors.get(parent, ())}
+    for parent in entry.parents:
+        accounts = {number for number, account in state.accounts.items() if account.dataset == parent}
+        _require(len(accounts) > 0, entry, "one of its parents was never signed")
+        ancestors |= accounts
+    return _Change(ancestors={entry.dataset: tuple(sorted(ancestors))})
+
+
+def _quota(state: State, entry: Quota) -> _Change:
+    _require(all(row.account in state.accounts for row in entry.accounts), entry, "it limits an unknown account")
+    used = {row.account: 0 for row in entry.accounts}
+    for request in state.requests.values():
+        if request.state != "void" and request.reserve.actor in entry.members:
+            for charge in request.charges:
+                if charge.account in used:
+                    used[charge.account] += charge.cost
+    return _Change(shares={entry.name: Share(entry, used)})
+
+
+def _shared(state: State, actor: str, taken: Mapping[int, int]) -> dict[str, Share]:
+    """The quotas of an actor after a request took this much of accounts, or gave it back."""
+    if not any(taken.values()):
+        return {}
+    return {name: share.counted(taken) for name, share in state.shares.items() if actor in share.quota.members}
+
+
 def _revise(state: State, entry: Revise) -> _Change:
     own = _current(state, entry, entry.revised)
     _require(entry.contract not in state.contracts, entry, "this contract is signed already")
@@ -276,13 +343,23 @@ def _reserve(state: State, entry: Reserve) -> _Change:
     own = _current(state, entry, entry.contract)
     charged = {charge.account for charge in entry.charges}
     _require(not charged.isdisjoint(own), entry, "none of its contract's accounts is charged")
+    descends = state.ancestors.get(state.accounts[own[0]].dataset, ())
+    _require(charged.issuperset(descends), entry, "an account that its data set descends from is not charged")
     accounts = {}
     for charge in entry.charges:
         account = state.accounts.get(charge.account)
         if account is None or not account.has_room(charge):
             raise _fault(entry, f"account {charge.account} has no room for its charge")
         accounts[charge.account] = account.moved(reserved=(charge.cost, charge.delta), spent=(0, 0))
-    return _Change(accounts=accounts, requests={entry.seq: Request(entry, "reserved")}, keys={entry.key: entry.seq})
+    for share in state.shares.values():
+        fits = entry.actor not in share.quota.members or all(map(share.has_room, entry.charges))
+        _require(fits, entry, "a quota of its actor has no room for its charge")
+    return _Change(
+        accounts=accounts,
+        requests={entry.seq: Request(entry, "reserved")},
+        keys={entry.key: entry.seq},
+        shares=_shared(state, entry.actor, {charge.account: charge.cost for charge in entry.charges}),
+    )
 
 
 def _start(state: State, entry: Start) -> _Change:
@@ -295,15 +372,19 @@ def _settle(state: State, entry: Settle) -> _Change:
     accounts = _resolved(state, entry, request.reserve.charges, entry.charges)
     balances = tuple(account.balance for account in accounts.values())
     _require(entry.accounts == balances, entry, "its accounts are not what the entries add up to")
-    resolved = replace(request, state="settled", settled=entry.seq)
-    return _Change(accounts=accounts, requests={entry.request: resolved})
+    resolved = replace(request, state="settled", settled=entry.seq, realised=entry.charges)
+    lifted = zip(request.reserve.charges, entry.charges, strict=True)
+    less = {held.account: real.cost - held.cost for held, real in lifted}
+    shares = _shared(state, entry.actor, less)
+    return _Change(accounts=accounts, requests={entry.request: resolved}, shares=shares)
 
 
 def _void(state: State, entry: Void) -> _Change:
     request = _request(state, entry, "reserved")
     nothing = tuple(Charge(charge.account, 0, 0) for charge in request.reserve.charges)
     accounts = _resolved(state, entry, request.reserve.charges, nothing)
-    return _Change(accounts=accounts, requests={entry.request: replace(request, state="void")})
+    shares = _shared(state, entry.actor, {charge.account: -charge.cost for charge in request.reserve.charges})
+    return _Change(accounts=accounts, requests={entry.request: replace(request, state="void")}, shares=shares)
 
 
 def _forfeit(state: State, entry: Forfeit) -> _Change:
@@ -314,6 +395,8 @@ def _forfeit(state: State, entry: Forfeit) -> _Change:
 
 _RULES: dict[type[Any], Callable[[State, Any], _Change]] = {
     Open: _open,
+    Derive: _derive,
+    Quota: _quota,
     Revise: _revise,
     Cap: _cap,
     Reserve: _reserve,

@@ -27,11 +27,13 @@ __all__ = [
     "Cap",
     "Capped",
     "Charge",
+    "Derive",
     "Entry",
     "Forfeit",
     "MechanismFacts",
     "Open",
     "Opened",
+    "Quota",
     "Recover",
     "Reserve",
     "Revise",
@@ -135,6 +137,39 @@ class Capped:
 
     account: int
     cap: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Derive:
+    """What the data set that the entry before opened is made of: rows of its `parents`, data sets signed before.
+
+    Each of its releases charges all accounts that it descends from. Without parents it says that no row of it is, or is
+    made from, a row of another data set on this ledger: a person's word, never a comparison of contents.
+    """
+
+    seq: int
+    actor: str
+    time: int
+    dataset: str
+    parents: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quota:
+    """The most that the requests of some actors, together, may take of accounts: a fair share, and no guarantee.
+
+    It replaces an earlier one of the same name; without accounts it limits nothing. What its members' requests took
+    before counts.
+    """
+
+    seq: int
+    actor: str
+    time: int
+    name: str
+    members: tuple[str, ...]
+    accounts: tuple[Capped, ...]
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,7 +300,7 @@ class Rotate:
     by_new: str
 
 
-Entry: TypeAlias = Open | Revise | Cap | Reserve | Start | Settle | Void | Forfeit | Recover | Rotate
+Entry: TypeAlias = Open | Derive | Revise | Cap | Quota | Reserve | Start | Settle | Void | Forfeit | Recover | Rotate
 
 _OPENED = codecs.row(Opened, codecs.ordinal, codecs.digest, codecs.amount, codecs.amount)
 _CAPPED = codecs.row(Capped, codecs.ordinal, codecs.amount)
@@ -292,6 +327,25 @@ _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
             "measure": codecs.one_of(MEASURES),
             "order": codecs.optional(codecs.positive),
             "accounts": codecs.sorted_rows(_OPENED),
+        },
+    ),
+    "derive": (
+        Derive,
+        {
+            **_COMMON,
+            "time": codecs.amount,
+            **dict.fromkeys(("dataset", "reason"), codecs.digest),
+            "parents": codecs.sorted_digests(least=0),
+        },
+    ),
+    "quota": (
+        Quota,
+        {
+            **_COMMON,
+            "time": codecs.amount,
+            **dict.fromkeys(("name", "reason"), codecs.digest),
+            "members": codecs.sorted_digests(),
+            "accounts": codecs.sorted_rows(_CAPPED, least=0),
         },
     ),
     "revise": (

@@ -15,7 +15,7 @@ from parco.contract.columns import IntegerColumn, NumericColumn, TextColumn
 from parco.contract.contract import Contract
 from parco.contract.division import coin_range
 from parco.contract.fields import CELLS_MAX
-from parco.errors import QuestionError
+from parco.errors import InternalError, QuestionError
 from parco.measure import exact_text
 from parco.queries.definition import BOUNDS, definition
 from parco.queries.filters import Filter
@@ -247,11 +247,12 @@ class Query:
         """The keys of each cell that is published, in the order of the cells."""
         return iter([()]) if self.of_units else itertools.product(*self.keys)
 
-    def question(self, version: str) -> str:
+    def question(self, version: str, *, asker: str | None = None) -> str:
         """The canonical text of the question on one version of the data: its digest is what the ledger remembers.
 
-        It holds whatever the exact statistic depends on, and nothing else; a contract that changes one of these asks
-        another question.
+        It holds whatever the exact statistic depends on; a contract that changes one of these asks another question.
+        Where the contract limits to whom answers are served, it holds the contract, or that and the asker: so what is
+        stored for others is another question, neither served nor waited for nor hinted at.
         """
         contract, unit = self.contract, self.contract.unit
         limits: dict[str, object] = {"groups": self.groups}
@@ -292,7 +293,14 @@ class Query:
             record["k"] = self.k
         if self.where is not None:
             record["where"] = self.where.record()
-        return canonical.encode(record).decode()
+        return canonical.encode(record | self._served_to(asker)).decode()
+
+    def _served_to(self, asker: str | None) -> dict[str, object]:
+        """Nothing where answers are served to everybody, so that the texts of such questions stay what they were."""
+        scope, name = self.contract.answers, self.contract.name
+        if scope == "actor" and asker is None:
+            raise InternalError("an answer that is served to its asker alone needs one")
+        return {} if scope is None else {"answers": {"contract": name} | ({"asker": asker} if scope == "actor" else {})}
 
     @property
     def accounts(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ A receipt is a function of what the ledger stores, so the same release has the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from parco.mechanisms.mechanism import Mechanism, mechanism_of
 from parco.privacy import claim, expost
 from parco.privacy.claim import Claim
 from parco.privacy.sensitivity import Sensitivity
+from parco.queries.plan import Also
 
 if TYPE_CHECKING:
     from parco.stores.records import AccountRow, Evidence, Settled, Stored
@@ -58,6 +59,8 @@ class Receipt:
     accounts: tuple[str, ...] = (WHOLE,)
     delta: Fraction = Fraction(0)
     """What it took of the account's delta for mechanisms, beside its cost."""
+    also: tuple[Also, ...] = ()
+    """What the accounts paid that the data are derived from, and what they held when this release was settled."""
 
     @property
     def measure(self) -> Measure:
@@ -90,6 +93,17 @@ class Receipt:
             return "each unit is in one part"
         return f"one {unit.column} in all of them loses their sum, {self.cost_in_all}"
 
+    @property
+    def lifetime_words(self) -> str:
+        """What one unit had lost at most when this release was settled, in words."""
+        unit, lost = self.contract.unit, f"{self.spent} of {self.measure}"
+        if unit.period is None:
+            return f"one {unit.column} lost at most {lost} by all releases until then"
+        return (
+            f"one {unit.column} lost at most {lost} in that {unit.period} of these in which most was lost; who is in "
+            "several loses their sum, which `parco budget` shows for all"
+        )
+
     def claims(self) -> tuple[Claim, ...]:
         """What may be claimed of all releases on the account up to `position`.
 
@@ -109,6 +123,8 @@ class Receipt:
             divided["delta"] = decimal_text(self.delta)
         if contract.unit.period is not None:
             divided["cost_in_all_periods"] = str(self.cost_in_all)
+        if self.also:
+            divided["also"] = [one.record() for one in self.also]
         return {
             "release": self.release,
             "position": self.position,
@@ -132,6 +148,7 @@ class Receipt:
             "bound": exact_text(self.bound),
             "claims": [one.record() for one in self.claims()],
             "unprotected": contract.unprotected if contract.unprotected == "none" else list(contract.unprotected),
+            "answers": contract.answers or "ledger",
             "private": self.private,
             "parco": self.parco,
             "evidence": self.evidence.record(),
@@ -150,12 +167,18 @@ class Receipt:
             f"  bound      {_short(self.bound)}{order} (the privacy loss this release may have had)",
             f"  contract   {self.contract.name}, {self.contract.digest[:16]}…",
             f"  protected  one {self.contract.unit.column}. {self.contract.unprotected_words}",
+            f"  lifetime   {self.lifetime_words}",
+            f"  answers    {self.contract.answers_words}",
             f"  ledger     entry {self.position} of head {head.size}, root {head.root[:16]}…, parco {self.parco}",
         ]
         if self.accounts != (WHOLE,):
             lines.insert(2, f"  paid by    {_listed(self.accounts)}, each the whole cost; {self._shares()}")
         if self.delta:
             lines.insert(2, f"  delta      {decimal_text(self.delta)}, of the contract's delta for mechanisms")
+        for one in self.also:
+            left = decimal_text(one.remaining)
+            also = f"  also       {one.cost} of {one.measure} on {one.account!r}, from which the data are derived"
+            lines.insert(2, f"{also}; {left} remained")
         if not self.private:
             lines.append("  NOT PRIVATE: the random bits came from a tape")
         return "\n".join(lines)
@@ -177,7 +200,8 @@ class JointReceipt(Receipt):
         known = {field.name: getattr(last, field.name) for field in fields(Receipt)}
         cost, private = Cost(sum(part.cost.units for part in parts)), all(part.private for part in parts)
         delta = sum((part.delta for part in parts), Fraction(0))
-        return cls(**{**known, "question": question, "cost": cost, "delta": delta, "private": private}, parts=parts)
+        own = {"question": question, "cost": cost, "delta": delta, "private": private, "also": _together(parts)}
+        return cls(**{**known, **own}, parts=parts)
 
     @property
     def bound(self) -> Fraction:
@@ -200,9 +224,14 @@ def receipt_of(
 ) -> Receipt:
     """The receipt of a stored answer, every figure from the ledger; question, limits and version are told in words.
 
-    `labels` names the accounts. All that a question charges pay alike; what is told is of the one that has least left.
+    `labels` names the data set's accounts. All of them that a question charges pay alike; what is told is of the one
+    that has least left. Others are those that the data set descends from.
     """
-    balance = min(stored.accounts, key=lambda one: (one.cap - one.spent - one.reserved, one.account))
+    paid = [charge for charge in stored.charges if charge.account in labels]
+    balance = min(
+        (one for one in stored.accounts if one.account in labels),
+        key=lambda one: (one.cap - one.spent - one.reserved, one.account),
+    )
     fixed = store.fixed_cap(balance.account, before=stored.position)
     reserve = stored.reserve
     return Receipt(
@@ -214,16 +243,39 @@ def receipt_of(
         contract=Contract.from_text(store.contract_text(reserve.contract)),
         mechanism=mechanism_in(stored),
         sensitivity=Sensitivity(l1=reserve.sensitivity.l1, l2_squared=reserve.sensitivity.l2_squared),
-        cost=Cost(max(charge.cost for charge in stored.charges)),
-        delta=max(charge.delta for charge in stored.charges) * DELTA_UNIT,
+        cost=Cost(max(charge.cost for charge in paid)),
+        delta=max(charge.delta for charge in paid) * DELTA_UNIT,
         cap=Cost(balance.cap),
         spent=Cost(balance.spent + balance.reserved),
         private=reserve.private,
         parco=canonical.decode(stored.answer)["parco"],
         evidence=store.evidence(stored.request, stored.position),
         fixed_cap=None if fixed is None else Cost(fixed),
-        accounts=tuple(labels[charge.account] for charge in stored.charges),
+        accounts=tuple(labels[charge.account] for charge in paid),
+        also=() if len(paid) == len(stored.charges) else _also(store, stored, labels),
     )
+
+
+def _also(store: Store, stored: Stored, labels: Mapping[int, str]) -> tuple[Also, ...]:
+    """What accounts paid that are none of the data set's own."""
+    rows, found = {row.account: row for row in store.accounts()}, []
+    for charge, balance in zip(stored.charges, stored.accounts, strict=True):
+        if charge.account not in labels:
+            left = (balance.cap - balance.spent - balance.reserved) * COST_UNIT
+            delta_left = (balance.delta_cap - balance.delta_spent - balance.delta_reserved) * DELTA_UNIT
+            row = rows[charge.account]
+            found.append(Also(row.title, row.measure, Cost(charge.cost), left, delta_left))
+    return tuple(found)
+
+
+def _together(parts: Sequence[Receipt]) -> tuple[Also, ...]:
+    """What each other account paid for all parts, and what it held after the last of them."""
+    found: dict[str, Also] = {}
+    for part in sorted(parts, key=lambda part: part.position):
+        for one in part.also:
+            before = found[one.account].cost.units if one.account in found else 0
+            found[one.account] = replace(one, cost=Cost(before + one.cost.units))
+    return tuple(found.values())
 
 
 def mechanism_in(stored: Settled) -> Mechanism:

@@ -84,6 +84,8 @@ _CHANGED = {
     "accounts": _AMOUNTS,
     "contracts": "contract, opened",
     "keys": "private",
+    "quota_amounts": "used",
+    "quotas": "replaced",
     "requests": "state, settled",
     "strays": "recovered",
     "texts": "salt, text, lookup",

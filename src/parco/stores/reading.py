@@ -12,9 +12,11 @@ from parco import canonical
 from parco.errors import VerificationError
 from parco.ledger.entries import (
     Cap,
+    Derive,
     Entry,
     Forfeit,
     Open,
+    Quota,
     Recover,
     Reserve,
     Revise,
@@ -190,7 +192,7 @@ def _holds(salt: bytes, body: bytes, digest: str) -> bool:
 
 
 def history_rows(connection: Connection) -> list[HistoryRow]:
-    """One row for each signing, revision, change of caps and request, in order, each as it stands now."""
+    """One row for each governing act and request, in order, each as it stands now."""
     known = texts.read_all(connection)
     rows: dict[int, HistoryRow] = {}
     names: dict[str, str | None] = {}
@@ -205,6 +207,9 @@ def _into(
     if isinstance(found, Open):
         names[found.contract] = known.get(found.name)
         rows[found.seq] = _opened(found, known)
+        return
+    if isinstance(found, Derive | Quota):
+        rows[found.seq] = _governing(found, known)
         return
     if isinstance(found, Revise | Cap | Recover | Rotate):
         if isinstance(found, Revise):
@@ -228,7 +233,20 @@ def _opened(found: Open, known: dict[str, str | None]) -> HistoryRow:
         state="open",
         contract=found.contract,
         name=known.get(found.name),
+        accounts=tuple(one.account for one in found.accounts),
     )
+
+
+def _governing(found: Derive | Quota, known: dict[str, str | None]) -> HistoryRow:
+    about: dict[str, Any]
+    if isinstance(found, Quota):
+        members = tuple(map(known.get, found.members))
+        about = {"state": "quota", "name": known.get(found.name), "caps": found.accounts, "members": members}
+    else:
+        parents = tuple(map(known.get, found.parents))
+        about = {"state": "derive", "name": known.get(found.dataset), "parents": parents}
+    actor, reason = known.get(found.actor), known.get(found.reason)
+    return HistoryRow(seq=found.seq, time=found.time, actor=actor, contract=None, reason=reason, **about)
 
 
 def _act(
@@ -244,6 +262,7 @@ def _act(
         name=None if contract is None else names.get(contract),
         reason=known.get(found.reason),
         caps=found.accounts if isinstance(found, Cap) else (),
+        accounts=tuple(one.account for one in found.accounts) if isinstance(found, Revise) else (),
         charges=found.charges if isinstance(found, Recover) else (),
     )
 

@@ -30,7 +30,7 @@ from parco.errors import (
 )
 from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Open, Reserve, Settle, Start, Void
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
-from parco.stores import reading, tables, texts
+from parco.stores import lineage, quotas, reading, tables, texts
 from parco.stores.append import append_all, together
 from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
@@ -74,6 +74,8 @@ _CHARGED = (
         .where(tables.entries.c.seq == _ACCOUNTS.opened, _ACCOUNTS.account == bindparam("first"))
         .scalar_subquery()
         .label("signing"),
+        lineage.MISSING.label("missing"),
+        quotas.ANY.label("shared"),
     )
     .join_from(tables.accounts, tables.secrets, isouter=True)
     .where(_ACCOUNTS.account.in_(bindparam("charged", expanding=True)))
@@ -270,6 +272,8 @@ def _end(connection: Connection, states: Sequence[tuple[int, str]]) -> None:
                 old + new for old, new in zip(sums[charge.account], (charge.cost, charge.delta, *spent), strict=True)
             ]
     connection.execute(_LIFT, [_lifted(account, *amounts) for account, amounts in sorted(sums.items())])
+    voided = [reserves[number] for number, state in states if state == "reserved"]
+    quotas.give_back(connection, [(reserve.actor, reserve.charges) for reserve in voided])
     makes = [_ending(reserves[number], state) for number, state in states]
     append_all(connection, makes, last=last)
 
@@ -328,11 +332,13 @@ def _same_question(connection: Connection, found: Look, serves: Callable[[Settle
 
 def _reserve(connection: Connection, found: Look, holder: Owner | Lease, *, last: int) -> Started | Reserved:
     request, starts = found.request, isinstance(holder, Owner)
-    _check_charged(connection, request)
+    is_shared = _check_charged(connection, request)
     for charge in request.charges:
         values = {"number": charge.account, "cost": charge.cost, "delta": charge.delta}
         if connection.execute(_SET_ASIDE, values).rowcount != 1:
             raise _no_room(connection, charge)
+    if is_shared:
+        quotas.take(connection, found.names.get("actor"), request.charges)
     wanted = {"key": secrets.token_hex(_KEY_BYTES), **_texts(request)}
     with together(connection):
         names: dict[str, Any] = texts.intern_all(connection, wanted, known=found.names)
@@ -353,8 +359,10 @@ def _texts(request: Request) -> dict[str, str]:
     return {kind: text for kind, text in wanted.items() if text is not None}
 
 
-def _check_charged(connection: Connection, request: Request) -> None:
-    """Whether the contract stands, the charges are its own, and the secrets of their data sets are at hand."""
+def _check_charged(connection: Connection, request: Request) -> bool:
+    """Whether there are quotas; raises unless the contract stands, the charges are its own and those of all that its
+    data set descends from, and the secrets of their data sets are at hand.
+    """
     charged = [charge.account for charge in request.charges]
     sought = {"charged": charged, "contract": request.contract, "first": min(charged, default=0)}
     rows = connection.execute(_CHARGED, sought).all()
@@ -363,6 +371,8 @@ def _check_charged(connection: Connection, request: Request) -> None:
         _check_signed(connection, request.contract)
     if charged != [row.account for row in rows] or all(row.dataset != signed for row in rows):
         raise InternalError("charges must rise by account and include one of the contract's own")
+    if rows[0].missing is not None:
+        raise InternalError("a release on derived data charges all accounts that they descend from")
     # Accounts that were opened together share their data set's secret: as a rule, one entry bound all of them.
     bodies = {row.opened: row.signing for row in rows if row.signing is not None}
     for opened, secret in {(row.opened, row.secret): None for row in rows}:
@@ -370,6 +380,7 @@ def _check_charged(connection: Connection, request: Request) -> None:
             check_secret(reading.decoded(bodies[opened], opened, Open), secret)
         else:
             check_secret(reading.entry(connection, opened, Open), secret)
+    return rows[0].shared is not None
 
 
 def _check_signed(connection: Connection, contract: str) -> None:

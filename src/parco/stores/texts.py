@@ -32,7 +32,7 @@ __all__ = [
     "read_all",
 ]
 
-KINDS = ("actor", "contract", "dataset", "key", "label", "name", "question", "reason", "terms")
+KINDS = ("actor", "contract", "dataset", "key", "label", "name", "question", "quota", "reason", "terms")
 
 # The others hold the budget together: with a data set's name gone, the data set could be signed as if it were new.
 ERASABLE = ("actor", "key", "question", "reason")

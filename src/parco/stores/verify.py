@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy import Connection, func, select
 
@@ -22,9 +23,11 @@ class Shown:
     """What the tables show of the first `size` entries: everything that could be rebuilt from them.
 
     `answers` and `nodes` count them. `terms` gives an account's data set, label, terms and measure, `requests` state,
-    settle entry, privacy, key and question, `contracts` the entry, data set, name and first account of each contract in
-    force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a head, by its root. Not
-    compared by `check`: the public `keys`, and the sizes of heads that nothing has answered for, which no entry knows.
+    settle entry, privacy, key and question, `contracts` the entry, data set, name and first account of each
+    contract in force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a head, by
+    its root, `ancestors` each data set with each account that it descends from, `quotas` the amount and what is
+    used of it by the entry of a quota in force and account, `members` its actors. Not compared by `check`: the
+    public `keys`, and the sizes of heads that nothing has answered for, which no entry knows.
     """
 
     size: int
@@ -36,6 +39,9 @@ class Shown:
     requests: Mapping[int, tuple[str, int | None, bool, str, str]]
     contracts: Mapping[str, tuple[int, str, str, int]]
     strays: Mapping[str, int]
+    ancestors: frozenset[tuple[str, int]] = frozenset()
+    quotas: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    members: frozenset[tuple[int, str]] = frozenset()
     keys: frozenset[str] = frozenset()
     unanswered: tuple[int, ...] = ()
 
@@ -55,6 +61,9 @@ _WORDS = {
     "requests": "the requests",
     "contracts": "the list of signed contracts",
     "strays": "the list of heads that were answered for",
+    "ancestors": "the lineage of data sets",
+    "quotas": "the quotas",
+    "members": "the members of quotas",
 }
 
 
@@ -92,9 +101,26 @@ def shown(connection: Connection) -> Shown:
         },
         contracts={contract: tuple(facts) for contract, *facts in connection.execute(signed)},
         strays={root: entry for root, _, entry in lost if entry is not None},
+        **_governance(connection),
         keys=frozenset(connection.scalars(select(tables.keys.c.key))),
         unanswered=tuple(size for _, size, entry in lost if entry is None),
     )
+
+
+def _governance(connection: Connection) -> dict[str, Any]:
+    amounts, members = tables.quota_amounts.c, tables.quota_members.c
+    in_force = select(tables.quotas.c.quota).where(tables.quotas.c.replaced.is_(None))
+    return {
+        "ancestors": frozenset(tuple(row) for row in connection.execute(select(tables.ancestors))),
+        "quotas": {
+            (row.quota, row.account): (row.amount, row.used)
+            for row in connection.execute(select(tables.quota_amounts).where(amounts.quota.in_(in_force)))
+        },
+        "members": frozenset(
+            (row.quota, row.actor)
+            for row in connection.execute(select(tables.quota_members).where(members.quota.in_(in_force)))
+        ),
+    }
 
 
 def check_kept(connection: Connection) -> None:
@@ -126,6 +152,13 @@ def _added_up(state: State) -> Shown:
             for contract, own in state.current.items()
         },
         strays=dict(state.strays),
+        ancestors=frozenset((data, account) for data, own in state.ancestors.items() for account in own),
+        quotas={
+            (share.quota.seq, row.account): (row.cap, share.used[row.account])
+            for share in state.shares.values()
+            for row in share.quota.accounts
+        },
+        members=frozenset((share.quota.seq, actor) for share in state.shares.values() for actor in share.quota.members),
     )
 
 
