@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         NotSignedError,
         ParcoError,
         QuestionError,
+        QuotaError,
         RequestError,
         SharperError,
         StorageError,
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
     from parco.queries.query import Query
     from parco.session.ask import Ask
     from parco.session.bounds import BoundsAnswer
+    from parco.session.governance import lift_quota, quotas, set_quota
     from parco.session.keys import KeysAnswer
+    from parco.session.lifetime import Lifetime
     from parco.session.mean import MeanAnswer
     from parco.session.quantile import QuantileAnswer, histogram_quantiles
     from parco.session.receipt import Receipt
@@ -67,6 +70,7 @@ __all__ = [
     "KeyReuseError",
     "KeysAnswer",
     "LedgerFormatError",
+    "Lifetime",
     "MeanAnswer",
     "MeanPlan",
     "Measure",
@@ -77,6 +81,7 @@ __all__ = [
     "QuantilePlan",
     "Query",
     "QuestionError",
+    "QuotaError",
     "Receipt",
     "Release",
     "RequestError",
@@ -89,8 +94,11 @@ __all__ = [
     "VariancePlan",
     "VerificationError",
     "histogram_quantiles",
+    "lift_quota",
     "move_cap",
+    "quotas",
     "revise",
+    "set_quota",
     "sign",
 ]
 
@@ -110,6 +118,7 @@ _HOMES = {
         "NotSignedError",
         "ParcoError",
         "QuestionError",
+        "QuotaError",
         "RequestError",
         "SharperError",
         "StorageError",
@@ -129,7 +138,13 @@ _HOMES = {
     "parco.queries.query": ("Query",),
     "parco.session.ask": ("Ask",),
     "parco.session.bounds": ("BoundsAnswer",),
+    "parco.session.governance": (
+        "lift_quota",
+        "quotas",
+        "set_quota",
+    ),
     "parco.session.keys": ("KeysAnswer",),
+    "parco.session.lifetime": ("Lifetime",),
     "parco.session.mean": ("MeanAnswer",),
     "parco.session.quantile": (
         "QuantileAnswer",

@@ -13,7 +13,7 @@ from parco.measure import Measure
 from parco.stores import heads, requests
 from parco.stores.append import forget_appended
 from parco.stores.owner import current_owner
-from parco.stores.records import Recovery, Started
+from parco.stores.records import Allotment, Recovery, Started
 from parco.stores.sqlite import SqliteStore
 from tests.stores.build import ONE, TENTH, anything, ask, opening, signed_file, started
 
@@ -49,7 +49,10 @@ def forty(path: Path) -> SqliteStore:
     store.forfeit(started(store, question="died", cost=HUNDREDTH, scale=100))
     store.rotate(actor="steward", reason="yearly")
     _lose(store)
-    for number in range(4):
+    for amount in (ONE, 2 * ONE):
+        team = {"name": "team", "dataset": "purchases", "members": ("ana", "bob"), "amount": amount}
+        store.set_quota(Allotment(actor="steward", reason="fairness", **team))
+    for number in range(3):
         release(store, f"last {number}")
     started(store, question="open", cost=HUNDREDTH, scale=100)
     assert store.head().size == 40

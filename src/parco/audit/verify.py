@@ -31,17 +31,18 @@ __all__ = ["verify"]
 
 @dataclass
 class _Quota:
-    """A quota: its entry, its actors, its amount for each account, and what their requests took of it."""
+    """A quota: its actors, its amount for each account, and what their requests took of it until it was replaced."""
 
-    entry: int
+    name: str
     members: set[str]
     amounts: dict[int, int]
     used: dict[int, int] = field(default_factory=dict)
+    replaced: int | None = None
 
     def take(self, actor: str, charges: Iterable[Sequence[int]]) -> bool:
         """Counts a request's charges; whether there was room."""
         fits = True
-        for number, cost, _ in charges if actor in self.members else ():
+        for number, cost, _ in charges if actor in self.members and self.replaced is None else ():
             self.used[number] = self.used.get(number, 0) + cost
             fits = fits and (number not in self.amounts or cost <= 0 or self.used[number] <= self.amounts[number])
         return fits
@@ -56,7 +57,7 @@ class _Ledger(offline.Ledger):
         super().__init__(outside)
         self.named = dict[int, tuple[str, str]]()  # key and question of a request
         self.names = dict[str, tuple[int, str]]()  # entry and name of a contract
-        self.quotas = dict[str, _Quota]()  # those in force, by name
+        self.quotas = dict[int, _Quota]()  # by their entries
 
     def _open(self, found: re.Match[str]) -> None:
         super()._open(found)
@@ -75,11 +76,14 @@ class _Ledger(offline.Ledger):
 
     def _quota(self, found: re.Match[str]) -> None:
         super()._quota(found)
-        quota = _Quota(self.size + 1, set(json.loads(found["members"])), dict(self.rows(found["accounts"], least=0)))
+        for old in self.quotas.values():
+            if old.name == found["name"] and old.replaced is None:
+                old.replaced = self.size + 1
+        members, amounts = set(json.loads(found["members"])), dict(self.rows(found["accounts"], least=0))
+        quota = self.quotas[self.size + 1] = _Quota(found["name"], members, amounts)
         for state, _, actor, charges, *_ in self.requests.values():
             if state != "void":
                 quota.take(actor, charges)
-        self.quotas[found["name"]] = quota
 
     def _void(self, found: re.Match[str]) -> None:
         super()._void(found)
@@ -109,6 +113,13 @@ class _StrictLedger(_Ledger):
 
     def end(self) -> None:
         super().end()
+        first, *others = dict.fromkeys(str(terms[0]) for terms in self.terms.values())
+        silent = [
+            number for number, terms in self.terms.items() if terms[0] in others and terms[0] not in self.ancestors
+        ]
+        if silent:
+            text = f"nobody said whether the data set of account {silent[0]} shares rows with those signed before"
+            raise CheckError("strict", 0, text)
         for number, request in self.requests.items():
             if request[0] in ("reserved", "started"):
                 raise CheckError("strict", number, "it is still open: it was neither settled nor forfeited")
@@ -171,12 +182,13 @@ def _check_tables(shown: Shown, ledger: _Ledger) -> None:
         },
         strays=ledger.strays,
         ancestors=frozenset((dataset, account) for dataset, own in ledger.ancestors.items() for account in own),
-        quotas={
-            (quota.entry, number): (amount, quota.used.get(number, 0))
-            for quota in ledger.quotas.values()
+        quotas={entry: (quota.name, quota.replaced) for entry, quota in ledger.quotas.items()},
+        limits={
+            (entry, number): (amount, quota.used.get(number, 0))
+            for entry, quota in ledger.quotas.items()
             for number, amount in quota.amounts.items()
         },
-        members=frozenset((quota.entry, actor) for quota in ledger.quotas.values() for actor in quota.members),
+        members=frozenset((entry, actor) for entry, quota in ledger.quotas.items() for actor in quota.members),
     )
     with _named("tables"):
         shown.check(added_up)

@@ -112,10 +112,15 @@ class Request:
 
 @dataclass(frozen=True)
 class Share:
-    """A quota in force, and what its members' requests took of each of its accounts; what was given back is not."""
+    """A quota, and what its members' requests took of each of its accounts until another `replaced` it."""
 
     quota: Quota
     used: Mapping[int, int]
+    replaced: int | None = None
+
+    def limits(self, actor: str) -> bool:
+        """Whether it is in force, and this is one of its actors."""
+        return self.replaced is None and actor in self.quota.members
 
     def has_room(self, charge: Charge) -> bool:
         """Whether the charge fits, or is to an account that the quota does not limit."""
@@ -137,7 +142,7 @@ class State:
     `revisions` gives the text that replaced a contract's, `caps` the cap that an entry gave to an account, `strays` the
     entry that answered for a head, by its root, `rotations` the keys before and after an entry, and `names` the entry
     of a contract and the digest of its name. `ancestors` gives all accounts that a data set descends from, where
-    something was said of its lineage, and `shares` the quota in force under a name.
+    something was said of its lineage, and `shares` a quota, by its entry.
     """
 
     size: int = 0
@@ -151,7 +156,7 @@ class State:
     rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     names: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     ancestors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    shares: Mapping[str, Share] = field(default_factory=dict)
+    shares: Mapping[int, Share] = field(default_factory=dict)
 
     @property
     def current(self) -> dict[str, tuple[int, ...]]:
@@ -176,7 +181,7 @@ class _Change:
     rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     names: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     ancestors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    shares: Mapping[str, Share] = field(default_factory=dict)
+    shares: Mapping[int, Share] = field(default_factory=dict)
 
 
 _MAPPINGS = tuple(one.name for one in fields(_Change))
@@ -266,6 +271,7 @@ def _derive(state: State, entry: Derive) -> _Change:
 
 
 def _quota(state: State, entry: Quota) -> _Change:
+    """What its members' requests took before counts; one of the same name is replaced."""
     _require(all(row.account in state.accounts for row in entry.accounts), entry, "it limits an unknown account")
     used = {row.account: 0 for row in entry.accounts}
     for request in state.requests.values():
@@ -273,14 +279,19 @@ def _quota(state: State, entry: Quota) -> _Change:
             for charge in request.charges:
                 if charge.account in used:
                     used[charge.account] += charge.cost
-    return _Change(shares={entry.name: Share(entry, used)})
+    replaced = {
+        seq: replace(share, replaced=entry.seq)
+        for seq, share in state.shares.items()
+        if share.replaced is None and share.quota.name == entry.name
+    }
+    return _Change(shares={**replaced, entry.seq: Share(entry, used)})
 
 
-def _shared(state: State, actor: str, taken: Mapping[int, int]) -> dict[str, Share]:
+def _shared(state: State, actor: str, taken: Mapping[int, int]) -> dict[int, Share]:
     """The quotas of an actor after a request took this much of accounts, or gave it back."""
     if not any(taken.values()):
         return {}
-    return {name: share.counted(taken) for name, share in state.shares.items() if actor in share.quota.members}
+    return {seq: share.counted(taken) for seq, share in state.shares.items() if share.limits(actor)}
 
 
 def _revise(state: State, entry: Revise) -> _Change:
@@ -352,7 +363,7 @@ def _reserve(state: State, entry: Reserve) -> _Change:
             raise _fault(entry, f"account {charge.account} has no room for its charge")
         accounts[charge.account] = account.moved(reserved=(charge.cost, charge.delta), spent=(0, 0))
     for share in state.shares.values():
-        fits = entry.actor not in share.quota.members or all(map(share.has_room, entry.charges))
+        fits = not share.limits(entry.actor) or all(map(share.has_room, entry.charges))
         _require(fits, entry, "a quota of its actor has no room for its charge")
     return _Change(
         accounts=accounts,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Row, Table, func, select
 
 from parco.errors import VerificationError
 from parco.ledger.accounts import State, replay
@@ -25,9 +25,10 @@ class Shown:
     `answers` and `nodes` count them. `terms` gives an account's data set, label, terms and measure, `requests` state,
     settle entry, privacy, key and question, `contracts` the entry, data set, name and first account of each
     contract in force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a head, by
-    its root, `ancestors` each data set with each account that it descends from, `quotas` the amount and what is
-    used of it by the entry of a quota in force and account, `members` its actors. Not compared by `check`: the
-    public `keys`, and the sizes of heads that nothing has answered for, which no entry knows.
+    its root, `ancestors` each data set with each account that it descends from, `quotas` the name of a quota and
+    what replaced it, by its entry, `limits` its amount for an account and what is used of that, `members` its
+    actors. Not compared by `check`: the public `keys`, and the sizes of heads that nothing has answered for, which
+    no entry knows.
     """
 
     size: int
@@ -40,7 +41,8 @@ class Shown:
     contracts: Mapping[str, tuple[int, str, str, int]]
     strays: Mapping[str, int]
     ancestors: frozenset[tuple[str, int]] = frozenset()
-    quotas: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    quotas: Mapping[int, tuple[str, int | None]] = field(default_factory=dict)
+    limits: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     members: frozenset[tuple[int, str]] = frozenset()
     keys: frozenset[str] = frozenset()
     unanswered: tuple[int, ...] = ()
@@ -63,6 +65,7 @@ _WORDS = {
     "strays": "the list of heads that were answered for",
     "ancestors": "the lineage of data sets",
     "quotas": "the quotas",
+    "limits": "the amounts of quotas",
     "members": "the members of quotas",
 }
 
@@ -108,18 +111,14 @@ def shown(connection: Connection) -> Shown:
 
 
 def _governance(connection: Connection) -> dict[str, Any]:
-    amounts, members = tables.quota_amounts.c, tables.quota_members.c
-    in_force = select(tables.quotas.c.quota).where(tables.quotas.c.replaced.is_(None))
+    def rows(table: Table) -> Sequence[Row[Any]]:
+        return connection.execute(select(table)).all()
+
     return {
-        "ancestors": frozenset(tuple(row) for row in connection.execute(select(tables.ancestors))),
-        "quotas": {
-            (row.quota, row.account): (row.amount, row.used)
-            for row in connection.execute(select(tables.quota_amounts).where(amounts.quota.in_(in_force)))
-        },
-        "members": frozenset(
-            (row.quota, row.actor)
-            for row in connection.execute(select(tables.quota_members).where(members.quota.in_(in_force)))
-        ),
+        "ancestors": frozenset((row.dataset, row.account) for row in rows(tables.ancestors)),
+        "quotas": {row.quota: (row.name, row.replaced) for row in rows(tables.quotas)},
+        "limits": {(row.quota, row.account): (row.amount, row.used) for row in rows(tables.quota_amounts)},
+        "members": frozenset((row.quota, row.actor) for row in rows(tables.quota_members)),
     }
 
 
@@ -153,12 +152,13 @@ def _added_up(state: State) -> Shown:
         },
         strays=dict(state.strays),
         ancestors=frozenset((data, account) for data, own in state.ancestors.items() for account in own),
-        quotas={
-            (share.quota.seq, row.account): (row.cap, share.used[row.account])
-            for share in state.shares.values()
+        quotas={number: (share.quota.name, share.replaced) for number, share in state.shares.items()},
+        limits={
+            (number, row.account): (row.cap, share.used[row.account])
+            for number, share in state.shares.items()
             for row in share.quota.accounts
         },
-        members=frozenset((share.quota.seq, actor) for share in state.shares.values() for actor in share.quota.members),
+        members=frozenset((number, actor) for number, share in state.shares.items() for actor in share.quota.members),
     )
 
 
