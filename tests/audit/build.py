@@ -13,9 +13,9 @@ from parco.measure import Measure
 from parco.stores import heads, requests
 from parco.stores.append import forget_appended
 from parco.stores.owner import current_owner
-from parco.stores.records import Allotment, Recovery, Started
+from parco.stores.records import Recovery, Started
 from parco.stores.sqlite import SqliteStore
-from tests.stores.build import ONE, TENTH, anything, ask, opening, signed_file, started
+from tests.stores.build import ONE, TENTH, anything, ask, opening, quota, signed_file, started
 
 HUNDREDTH = ONE // 100
 ANSWER = b'{"cells":[1,-2,3,4,5,6,7,8,9,10,11,12],"parco":"0.1.0"}'
@@ -50,8 +50,7 @@ def forty(path: Path) -> SqliteStore:
     store.rotate(actor="steward", reason="yearly")
     _lose(store)
     for amount in (ONE, 2 * ONE):
-        team = {"name": "team", "dataset": "purchases", "members": ("ana", "bob"), "amount": amount}
-        store.set_quota(Allotment(actor="steward", reason="fairness", **team))
+        store.set_quota(quota(dataset="purchases", members=("ana", "bob"), amount=amount))
     for number in range(3):
         release(store, f"last {number}")
     started(store, question="open", cost=HUNDREDTH, scale=100)

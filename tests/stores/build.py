@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
 from parco.measure import Measure
 from parco.stores.address import create_or_open_ledger
-from parco.stores.records import Opening, Request, Settled, Started
+from parco.stores.records import Allotment, Opening, Request, Settled, Started
 from parco.stores.sqlite import SqliteStore
 from parco.stores.store import Store
 
@@ -42,6 +42,17 @@ def opening(**changes: Any) -> Opening:
         "disjoint": "other persons",
     }
     return Opening(**values | changes)
+
+
+def quota(**changes: Any) -> Allotment:
+    values: dict[str, Any] = {
+        "actor": "steward",
+        "reason": "fairness",
+        "name": "team",
+        "members": ("ana",),
+        "amount": ONE,
+    }
+    return Allotment(**values | changes)
 
 
 def signed_store(address: Address, **changes: Any) -> Store:

@@ -17,11 +17,15 @@ from parco.errors import (
     InternalError,
     KeyReuseError,
     ParcoError,
+    QuotaError,
     RequestError,
     SharperError,
 )
 
 __all__ = ["Account", "Ask", "Model", "Outcome", "Told"]
+
+DERIVED = 4
+"""The account of the data that descend from all others."""
 
 Told = type[ParcoError]
 Outcome = tuple[str, int]
@@ -46,6 +50,9 @@ class Ask:
     fresh: bool = False
     key: str | None = None
     contract: int = 0
+    actor: str = "ana"
+    derived: bool = False
+    """Asked of a data set that descends from accounts 1, 2 and 3, and has account 4."""
 
 
 @dataclass
@@ -64,6 +71,8 @@ class Model:
     replaced: set[int] = field(default_factory=set)
     requests: list[_Request] = field(default_factory=list)
     entries: int = 1
+    quotas: dict[str, tuple[set[str], int]] = field(default_factory=dict)
+    """By name: its actors, and the tenths that they may take of each of the accounts 1, 2 and 3."""
 
     def begin(self, asks: list[Ask], *, serves: bool = True, queued: bool = False) -> list[Outcome] | Outcome | Told:
         """Several requests at once: all charged, or none. `serves`: whether a stored answer is sharp enough; `queued`
@@ -128,18 +137,42 @@ class Model:
         return None
 
     def move_cap(self, cap: int, version: int) -> Told | None:
-        """All accounts have this cap; the contract's text is revised with it."""
-        caps = [account.cap for account in self.accounts.values()]
-        if all(old == cap for old in caps):
+        """All accounts but the derived one have this cap; the contract's text is revised with it."""
+        own = [account for number, account in self.accounts.items() if number != DERIVED]
+        if all(account.cap == cap for account in own):
             return RequestError
-        if any(cap < account.cap and account.spent + account.reserved > cap for account in self.accounts.values()):
+        if any(cap < account.cap and account.spent + account.reserved > cap for account in own):
             return BudgetError
         if version in self.replaced:
             return ContractError
-        for account in self.accounts.values():
+        for account in own:
             account.cap = cap
         self.entries += 1
         return self.revise(version)
+
+    def set_quota(self, name: str, members: set[str], amount: int | None) -> Told | None:
+        """These actors may take so much of each account, together; None lifts the quota."""
+        if amount is None and name not in self.quotas:
+            return RequestError
+        self.entries += 1
+        if amount is None:
+            del self.quotas[name]
+        else:
+            self.quotas[name] = (members, amount)
+        return None
+
+    def used(self, members: set[str], number: int) -> int:
+        """What requests of these actors took of an account: all but those that were given back."""
+        taken = (one.ask for one in self.requests if one.state != "void" and one.ask.actor in members)
+        return sum(dict(ask.charges).get(number, 0) for ask in taken)
+
+    def shares(self) -> list[tuple[str, int, int, int]]:
+        """Each quota in force with account, amount and what is used, by name."""
+        return sorted(
+            (name, number, amount, self.used(members, number))
+            for name, (members, amount) in self.quotas.items()
+            for number in (1, 2, 3)
+        )
 
     def amounts(self) -> list[tuple[int, int, int]]:
         """Cap, spent and reserved of each account."""
@@ -167,12 +200,18 @@ class Model:
         return self._admit(ask, queued=queued)
 
     def _admit(self, ask: Ask, *, queued: bool) -> Outcome | Told:
-        if ask.contract != self.version:
+        if not ask.derived and ask.contract != self.version:
             return ContractChangedError
+        if ask.derived and [number for number, _ in ask.charges] != [1, 2, 3, DERIVED]:
+            return InternalError
         for number, cost in ask.charges:
             account = self.accounts[number]
             if account.spent + account.reserved + cost > account.cap:
                 return BudgetError
+        for members, amount in self.quotas.values():
+            for number, cost in ask.charges:
+                if ask.actor in members and number != DERIVED and self.used(members, number) + cost > amount:
+                    return QuotaError
         for number, cost in ask.charges:
             self.accounts[number].reserved += cost
         self.requests.append(_Request(ask, "reserved" if queued else "started"))

@@ -16,7 +16,7 @@ from parco.stores import keys
 from parco.stores.records import Recovery, Reserved
 from parco.stores.store import Store
 
-from .build import ONE, TENTH, anything, ask, opening, started
+from .build import ONE, TENTH, anything, ask, opening, quota, started
 from .forks import forked
 
 __all__ = ["ACTS", "Act", "lost", "reserved"]
@@ -31,7 +31,8 @@ def reserved(store: Store, *, lease_seconds: int = 3600, **changes: Any) -> int:
 
 
 def _sign(store: Store) -> Act:
-    return lambda: store.sign(opening(name="audit", contract="another"))
+    """A derived data set: all that a signing ever writes."""
+    return lambda: store.sign(opening(dataset="view", contract="another", parents=("purchases",), disjoint=None))
 
 
 def _revise(store: Store) -> Act:
@@ -42,7 +43,14 @@ def _move_cap(store: Store) -> Act:
     return lambda: store.move_cap(opening(contract="second version", cap=2 * ONE), reason="why")
 
 
+def _set_quota(store: Store) -> Act:
+    store.set_quota(quota(amount=TENTH))
+    started(store, question="a")
+    return lambda: store.set_quota(quota(members=("ana", "bob")))
+
+
 def _begin_all(store: Store) -> Act:
+    store.set_quota(quota())
     wanted = [ask(store, question=question, key=question) for question in ("a", "b")]
     return lambda: store.begin_all(wanted, serves=[anything, anything])
 
@@ -68,6 +76,7 @@ def _forfeit_all(store: Store) -> Act:
 
 
 def _void(store: Store) -> Act:
+    store.set_quota(quota())
     number = reserved(store)
     return lambda: store.void(number)
 
@@ -111,6 +120,7 @@ ACTS: dict[str, Callable[[Store], Act]] = {
     "sign": _sign,
     "revise": _revise,
     "move_cap": _move_cap,
+    "set_quota": _set_quota,
     "begin_all": _begin_all,
     "reserve": _reserve,
     "start": _start,

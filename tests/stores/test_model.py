@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +21,7 @@ from parco.stores.lease import Lease
 from parco.stores.records import Pending, Reserved, Started, Stored
 from parco.stores.store import Store
 
-from .build import TENTH, Address, anything, ask, nothing, opening, signed_store
+from .build import TENTH, Address, anything, ask, nothing, opening, quota, signed_store
 from .model import Account, Ask, Model, Outcome, Told
 
 LABELS = ("fit", "test", "validation")
@@ -37,6 +38,17 @@ ASKS = st.builds(
     fresh=st.booleans(),
     key=st.none() | st.sampled_from("xyz"),
     contract=st.integers(0, 1),
+    actor=st.sampled_from(["ana", "bob"]),
+)
+# Of derived data: all accounts that they descend from are charged with their own, or nothing is.
+DERIVED = st.builds(
+    Ask,
+    question=st.sampled_from("ef"),
+    charges=st.tuples(st.integers(0, 3), st.sampled_from([(1, 2, 3, 4)] * 3 + [(1, 3, 4), (4,)])).map(
+        lambda found: tuple((number, found[0]) for number in found[1])
+    ),
+    actor=st.sampled_from(["ana", "bob"]),
+    derived=st.just(True),
 )
 PLACES = st.integers(0, 50)
 
@@ -56,7 +68,7 @@ class _ToldWatch:
 
 
 class Life(RuleBasedStateMachine):
-    """One ledger with three accounts, and its model; a subclass says where the ledger is."""
+    """One ledger with three accounts, a fourth of derived data, and its model; a subclass says where the ledger is."""
 
     new_ledger: ClassVar[Callable[[], Address]]
 
@@ -65,11 +77,14 @@ class Life(RuleBasedStateMachine):
         self.store: Store = signed_store(type(self).new_ledger(), contract=text_of(0), labels=LABELS)
         self.watch = _ToldWatch()
         self.store._watch = self.watch  # type: ignore[assignment]
-        self.model = Model({number: Account(cap=10) for number in (1, 2, 3)})
+        self.store.sign(opening(dataset="view", contract="of the view", parents=("purchases",), disjoint=None))
+        # Signed, signed, and the lineage of the second.
+        self.model = Model({number: Account(cap=10) for number in (1, 2, 3, 4)}, entries=3)
         self.numbers: list[int] = []
         self.contracts = {0: self.store.signed("purchases", "sales").contract}
+        self.view = self.store.signed("view", "sales").contract
 
-    @rule(asks=st.lists(ASKS, min_size=1, max_size=2), serves=st.booleans())
+    @rule(asks=st.lists(ASKS | DERIVED, min_size=1, max_size=2), serves=st.booleans())
     def begin(self, asks: list[Ask], *, serves: bool) -> None:
         asks = self._known(asks)
         requests = [self._request(one) for one in asks]
@@ -118,8 +133,21 @@ class Life(RuleBasedStateMachine):
         self._same_error(expected, lambda: self.store.move_cap(self._opening(version, cap * TENTH), reason="why"))
         self._remember(version)
 
+    @rule(
+        name=st.sampled_from(["team", "others"]),
+        members=st.sets(st.sampled_from(["ana", "bob"]), min_size=1),
+        amount=st.none() | st.integers(0, 12),
+    )
+    def set_quota(self, name: str, members: set[str], amount: int | None) -> None:
+        expected = self.model.set_quota(name, members, amount)
+        units = None if amount is None else amount * TENTH
+        wanted = quota(name=name, members=tuple(members), amount=units, dataset="purchases")
+        self._same_error(expected, lambda: self.store.set_quota(wanted))
+
     @invariant()
     def holds_the_same(self) -> None:
+        shares = [(row.name, row.number, row.amount // TENTH, row.used // TENTH) for row in self.store.quotas()]
+        assert sorted(shares) == self.model.shares()
         shown = [(row.cap // TENTH, row.spent // TENTH, row.reserved // TENTH) for row in self.store.accounts()]
         assert shown == self.model.amounts()
         states = [row.state for row in self.store.history() if row.charges or row.state == "void"]
@@ -148,7 +176,7 @@ class Life(RuleBasedStateMachine):
         kept = [one for place, one in enumerate(found) if one.key is None or place == 0]
         old = min(self.model.replaced, default=self.model.version)
         versions = (self.model.version, old)
-        return [Ask(one.question, one.charges, one.fresh, one.key, versions[one.contract]) for one in kept]
+        return [replace(one, contract=versions[one.contract]) for one in kept]
 
     def _request(self, one: Ask) -> Any:
         return ask(
@@ -157,7 +185,8 @@ class Life(RuleBasedStateMachine):
             charges=tuple(Charge(number, cost * TENTH) for number, cost in one.charges),
             fresh=one.fresh,
             key=one.key,
-            contract=self.contracts[one.contract],
+            contract=self.view if one.derived else self.contracts[one.contract],
+            actor=one.actor,
         )
 
     def _agree(self, expected: list[Outcome] | Outcome | Told, act: Callable[[], Any]) -> None:

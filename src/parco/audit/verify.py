@@ -113,7 +113,7 @@ class _StrictLedger(_Ledger):
 
     def end(self) -> None:
         super().end()
-        first, *others = dict.fromkeys(str(terms[0]) for terms in self.terms.values())
+        _, *others = dict.fromkeys(str(terms[0]) for terms in self.terms.values())
         silent = [
             number for number, terms in self.terms.items() if terms[0] in others and terms[0] not in self.ancestors
         ]

@@ -251,7 +251,7 @@ def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> l
 
 
 def _answered_for_others(history: Sequence[HistoryRow]) -> set[int]:
-    """The requests for what somebody else had asked before, to whom alone that answer is served: a new access, in full."""
+    """The requests for what others had asked before, to whom alone that answer is served: new accesses, in full."""
     texts: dict[str, set[str]] = {}
     found = set()
     for row in history:
