@@ -30,6 +30,7 @@ PUBLIC = [
     "KeyReuseError",
     "KeysAnswer",
     "LedgerFormatError",
+    "Lifetime",
     "MeanAnswer",
     "MeanPlan",
     "Measure",
@@ -40,6 +41,7 @@ PUBLIC = [
     "QuantilePlan",
     "Query",
     "QuestionError",
+    "QuotaError",
     "Receipt",
     "Release",
     "RequestError",
@@ -52,8 +54,11 @@ PUBLIC = [
     "VariancePlan",
     "VerificationError",
     "histogram_quantiles",
+    "lift_quota",
     "move_cap",
+    "quotas",
     "revise",
+    "set_quota",
     "sign",
 ]
 

@@ -160,7 +160,7 @@ def test_a_database_without_a_ledger_says_who_makes_one(postgres: Server) -> Non
 
 def test_a_newer_version_is_refused_by_name(postgres: Server, name: str) -> None:
     postgres.run_sql(name, "UPDATE ledger SET version = 7")
-    with pytest.raises(LedgerFormatError, match=r"version 7 .*reads version 4"):
+    with pytest.raises(LedgerFormatError, match=rf"version 7 .*reads version {VERSION}"):
         PostgresStore.open(postgres.url(name))
 
 

@@ -179,7 +179,7 @@ def check_terms(connection: Connection, rows: list[Row[Any]], opening: Opening, 
     row = rows[0]
     differing = {
         "the measure": row.measure != str(opening.measure),
-        "the terms (protected unit, neighbours, deltas, receipt order, parts, periods)": texts.read(
+        "the terms (protected unit, neighbours, deltas, receipt order, parts, periods, lineage)": texts.read(
             connection, row.terms
         )
         != texts.normal(opening.terms),
