@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,7 +100,7 @@ def test_what_an_ancestor_cannot_hold_is_refused_whole(tmp_path: Path) -> None:
     assert spent(session) == {"a": Fraction(1), "b": Fraction(1, 10)}
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "another unit": ({"unit": "buyer"}, {}, "its unit is 'buyer'"),
     "another normal form": (
         {"changes": (("[budget]", 'normal = ["strip"]\n\n[budget]'),)},

@@ -29,6 +29,7 @@ from parco.stores.postgres import PostgresStore  # noqa: E402
 from parco.stores.postgres_connection import target  # noqa: E402
 from parco.stores.postgres_schema import administrators_sql  # noqa: E402
 from parco.stores.records import Started  # noqa: E402
+from parco.stores.upgrade import VERSION  # noqa: E402
 from tests.postgres import ADMIN, READER  # noqa: E402
 
 from .build import ONE, TENTH, amounts, anything, ask, signed_store, started  # noqa: E402
