@@ -78,7 +78,7 @@ def revise(contract: Contract, *, reason: str, ledger: str | Path | None = None,
     """For every changed contract, makes it the new version of the one signed under its name; returns how.
 
     Accounts, caps and answers stay, and old releases keep the digest they were made under. Raises NotSignedError,
-    ContractError where it changes unit, neighbours, measure, deltas, receipt order, parts, periods or the cap.
+    ContractError where it changes unit, neighbours, measure, deltas, receipt order, parts, periods, lineage or the cap.
     """
     return _store(contract, ledger).revise(_opening(contract, actor), reason=_reason(reason))
 
