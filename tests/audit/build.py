@@ -24,6 +24,7 @@ from tests.stores.build import (
     backup,
     opening,
     put_back,
+    quota,
     signed_file,
     started,
 )
@@ -66,7 +67,9 @@ def fill(store: Store) -> None:
     store.forfeit(started(store, question="died", cost=HUNDREDTH, scale=100))
     store.rotate(actor="steward", reason="yearly")
     _lose(store)
-    for number in range(4):
+    for amount in (ONE, 2 * ONE):
+        store.set_quota(quota(dataset="purchases", members=("ana", "bob"), amount=amount))
+    for number in range(3):
         release(store, f"last {number}")
     started(store, question="open", cost=HUNDREDTH, scale=100)
     assert store.head().size == 40

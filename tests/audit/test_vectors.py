@@ -12,13 +12,19 @@ from pathlib import Path
 from parco.audit import offline
 
 from . import correction_vectors
-from .vectors import vectors
+from .vectors import governing, vectors
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ledger-format.md").read_text(encoding="utf-8")
 
 
 def test_the_vectors_are_what_the_code_makes() -> None:
     assert PAGE.split("## Test vectors\n\n")[1].strip() == vectors().strip()
+
+
+def test_the_governing_entries_are_what_the_code_makes_and_the_offline_verifier_reads_them() -> None:
+    assert governing() in PAGE
+    for place, line in enumerate(governing().splitlines(), start=2):
+        assert offline.read(line.strip().encode(), place)["seq"] == str(place)
 
 
 def test_the_offline_verifier_takes_them() -> None:

@@ -85,7 +85,8 @@ KINDS = {
     "TEXT": r'(?:[ !#-\[\]-~]++|\\["\\bfnrt]|\\u[0-9a-f]{4})*+', "NOISE": "gaussian|two-sided-geometric",
     "CHARGE": rf"\[{_M},{_N},{_N}\]", "BALANCE": rf"\[{_M}(?:,{_N}){{8}}\]", "CAPPED": rf"\[{_M},{_N}\]",
     "OPENED": rf'\[{_M},"{_HASH}",{_N},{_N}\]', "STRAY": rf'\[{_M},"{_HASH}"\]', "TOTAL": rf"\[{_M},{_M},{_N},{_N}\]",
-    "ADDED": rf"\[{_M},(?:-{_M}|{_N}),(?:-{_M}|{_N})\]", "FIELD": "actor|key|note|question|reason|title",
+    "ADDED": rf"\[{_M},(?:-{_M}|{_N}),(?:-{_M}|{_N})\]",
+    "NAMED": f'"{_HASH}"', "FIELD": "actor|key|note|question|reason|title",
 }  # fmt: skip
 FACTS = ("kind", "scale", "lattice", "l1", "l2_squared")  # what a cost depends on
 FIXED = ("cells", "charges", *FACTS)  # what a step of a schedule fixes
@@ -97,6 +98,8 @@ FORMS = (
     '"secret","seq":INT,"tag":"open","terms","time":NUM}',
     '{"accounts":[OPENED,...],"actor","contract","format":1,"reason","revised","seq":INT,"tag":"revise","terms","time":NUM}',
     '{"accounts":[CAPPED,...],"actor","format":1,"reason","seq":INT,"tag":"cap","time":NUM}',
+    '{"accounts":[CAPPED,...],"actor","format":1,"members":[NAMED,...],"name","reason","seq":INT,"tag":"quota","time":NUM}',
+    '{"actor","dataset","format":1,"parents":[NAMED,...],"reason","seq":INT,"tag":"derive","time":NUM}',
     *(f'{{"actor","cells":INT,"charges":[CHARGE,...],"contract","format":1,"fresh":BIT,"key",{NOISE},"private":BIT,"question",'
       f'{place}{NORMS},"seq":INT,{tag}","time":NUM}}'
       for place, tag in (("", '"tag":"reserve'), ('"schedule":INT,', '"step":INT,"tag":"draw'))),
@@ -180,6 +183,7 @@ class Ledger:
         self.contracts, self.seen = dict[str, list[int]](), set[str]()  # those in force; all, and all keys
         self.waiting, self.schedules = dict[int, str](), dict[int, Any]()  # answers to come; data set, name, ended by
         self.steps, self.drawn = dict[tuple[int, int], Any](), dict[int, tuple[int, int]]()  # facts, drawn by; draws
+        self.newest, self.ancestors = (0, ""), dict[str, set[int]]()  # data set opened last; whom one descends from
 
     def need(self, holds: object, check: str, text: str, entry: int | None = None) -> None:  # or CheckError
         if not holds:
@@ -209,8 +213,8 @@ class Ledger:
         statement = {name: value for name, value in head.items() if name != "signature"}
         return self.verify(head["key"], head["signature"], b"parco/head/1\x00" + ENCODE(statement).encode())
 
-    def rows(self, text: str, *, key: int = 1, least: int = 1) -> list[list[Any]]:  # rising by their first columns
-        rows: list[list[Any]] = LOAD(text)[0]
+    def rows(self, text: str, *, key: int = 1, least: int = 1) -> list[Any]:  # rising by their first columns
+        rows: list[Any] = LOAD(text)[0]
         keys = [tuple(row[:key]) for row in rows] if len(rows) != 1 else []
         self.need(len(rows) >= least and keys == sorted(set(keys)), "canonical", "its rows are not in order")
         return rows
@@ -225,11 +229,12 @@ class Ledger:
     ) -> tuple[list[list[Any]], list[int]]:
         """Reserves so often what the noise of `facts` costs beyond `paid`; the charges, and the whole costs."""
         charges, own = self.rows(facts["charges"]), self.contracts.get(contract, [])
-        known = any(row[0] in own for row in charges) and all(row[0] in self.accounts for row in charges)
-        self.need(known, "lineage", "it charges no account of a contract in force, or one that was never opened")
+        charged, due = {row[0] for row in charges}, self.ancestors.get(str(self.terms[own[0]][0]) if own else "", set())
+        known = charged.intersection(own) and due <= charged <= self.accounts.keys()
+        self.need(known, "lineage", "it charges no account of a contract in force, unknown ones, or not all ancestors")
         costs = [price(str(self.terms[row[0]][1]), self.terms[row[0]][2], *facts.group(*FACTS)) or 0 for row in charges]
-        due = [new - old for new, old in zip(costs, paid or [0] * len(costs), strict=True)]
-        for (number, cost, delta), exact in zip(charges, due, strict=True):
+        more = [new - old for new, old in zip(costs, paid or [0] * len(costs), strict=True)]
+        for (number, cost, delta), exact in zip(charges, more, strict=True):
             self.need(exact > 0 and cost <= exact and delta == 0, "priced", UNPRICED)
             self.owed |= {(self.size + 1, number): exact} if cost != exact else {}  # until a recost makes up for it
             _, cap, spent, reserved, *_ = self.accounts[number]
@@ -248,8 +253,7 @@ class Ledger:
         """A contract is in force on these accounts, if it lists them as they stand."""
         listed = [[n, self.terms[n][-1], self.accounts[n][CAP], self.accounts[n][CAP + 4]] for n in numbers]
         same = rows == listed and all(self.terms[n][4] == found["terms"] for n in numbers)
-        new = found["contract"] not in self.seen
-        self.need(same and new, "lineage", "it does not fit the contract or accounts that stand")
+        self.need(same and found["contract"] not in self.seen, "lineage", "it does not fit the contract or accounts")
         self.contracts[found["contract"]] = numbers
         self.seen.add(found["contract"])
 
@@ -258,6 +262,7 @@ class Ledger:
         numbers = [number for number, known in self.terms.items() if known[0] == terms[0]]
         if not numbers:
             numbers = [len(self.accounts) + place for place in range(1, len(rows) + 1)]
+            self.newest = (self.size + 1, found["dataset"])
             self.terms |= {n: [*terms, row[1]] for n, row in zip(numbers, rows, strict=True)}
             self.accounts |= {n: [n, row[2], 0, 0, 0, row[3], 0, 0, 0] for n, row in zip(numbers, rows, strict=True)}
         same = all(self.terms[n][:-1] == terms for n in numbers) and len({row[1] for row in rows}) == len(rows)
@@ -266,6 +271,17 @@ class Ledger:
 
     def _revise(self, found: re.Match[str]) -> None:
         self.sign(found, self.contracts.pop(found["revised"], []), self.rows(found["accounts"]))
+
+    def _derive(self, found: re.Match[str]) -> None:
+        parents, known = self.rows(found["parents"], key=64, least=0), {terms[0] for terms in self.terms.values()}
+        fits = self.newest == (self.size, found["dataset"]) and known - {found["dataset"]} >= set(parents)
+        self.need(fits, "lineage", "the entry before did not open its data set, or a parent was never signed")
+        own = {number for number, terms in self.terms.items() if terms[0] in parents}
+        self.ancestors[found["dataset"]] = own.union(*(self.ancestors.get(parent, ()) for parent in parents))
+
+    def _quota(self, found: re.Match[str]) -> None:  # a fair share of what accounts hold: not a part of any guarantee
+        rows, _ = self.rows(found["accounts"], least=0), self.rows(found["members"], key=64)
+        self.need(all(row[0] in self.accounts for row in rows), "lineage", "it limits an unknown account")
 
     def _cap(self, found: re.Match[str]) -> None:
         rows = self.rows(found["accounts"])

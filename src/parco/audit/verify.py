@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -29,6 +30,25 @@ from parco.stores.verify import Shown
 __all__ = ["verify"]
 
 
+@dataclass
+class _Quota:
+    """A quota: its actors, its amount for each account, and what their requests took of it until it was replaced."""
+
+    name: str
+    members: set[str]
+    amounts: dict[int, int]
+    used: dict[int, int] = field(default_factory=dict)
+    replaced: int | None = None
+
+    def take(self, actor: str, charges: Iterable[Sequence[int]]) -> bool:
+        """Counts a request's charges; whether there was room."""
+        fits = True
+        for number, cost, _ in charges if actor in self.members and self.replaced is None else ():
+            self.used[number] = self.used.get(number, 0) + cost
+            fits = fits and (number not in self.amounts or cost <= 0 or self.used[number] <= self.amounts[number])
+        return fits
+
+
 class _Ledger(offline.Ledger):
     """The checks of an exported ledger, with a faster library's Ed25519, and what else the tables repeat."""
 
@@ -40,6 +60,7 @@ class _Ledger(offline.Ledger):
         self.names = dict[str, tuple[int, str]]()  # entry and name of a contract
         self.corrections = dict[tuple[int, int], tuple[str, int | None]]()  # tag, and what stands instead
         self.recosts = dict[tuple[int, int], tuple[int, int]]()  # what each added to an account
+        self.quotas = dict[int, _Quota]()  # by their entries
         self.instead = dict[int, int]()  # what stands in the place of an answer: itself, another, 0 for nothing
 
     @property
@@ -58,6 +79,26 @@ class _Ledger(offline.Ledger):
     def _reserve(self, found: re.Match[str], paid: Sequence[int] = ()) -> None:
         super()._reserve(found, paid)
         self.named[self.size + 1] = (found["key"], found["question"])
+        for quota in self.quotas.values():
+            fits = quota.take(found["actor"], self.rows(found["charges"]))
+            self.need(fits, "shared", "a quota of its actor has no room for its charge")
+
+    def _quota(self, found: re.Match[str]) -> None:
+        super()._quota(found)
+        for old in self.quotas.values():
+            if old.name == found["name"] and old.replaced is None:
+                old.replaced = self.size + 1
+        members, amounts = set(json.loads(found["members"])), dict(self.rows(found["accounts"], least=0))
+        quota = self.quotas[self.size + 1] = _Quota(found["name"], members, amounts)
+        for state, _, actor, charges, *_ in self.requests.values():
+            if state != "void":
+                quota.take(actor, charges)
+
+    def _void(self, found: re.Match[str]) -> None:
+        self._start(found)
+        _, _, actor, charges, *_ = self.requests[int(found["request"])]
+        for quota in self.quotas.values():
+            quota.take(actor, [(number, -cost, 0) for number, cost, _ in charges])
 
     def _amend(self, found: re.Match[str]) -> None:
         super()._amend(found)
@@ -108,6 +149,13 @@ class _StrictLedger(_Ledger):
 
     def end(self) -> None:
         super().end()
+        _, *others = dict.fromkeys(str(terms[0]) for terms in self.terms.values())
+        silent = [
+            number for number, terms in self.terms.items() if terms[0] in others and terms[0] not in self.ancestors
+        ]
+        if silent:
+            text = f"nobody said whether the data set of account {silent[0]} shares rows with those signed before"
+            raise CheckError("strict", 0, text)
         for number, request in self.requests.items():
             if request[0] in ("reserved", "started"):
                 raise CheckError("strict", number, "it is still open: it was neither settled nor forfeited")
@@ -179,6 +227,14 @@ def _check_tables(shown: Shown, ledger: _Ledger) -> None:
         refinements=ledger.refinements,
         corrections=ledger.corrections,
         recosts=ledger.recosts,
+        ancestors=frozenset((dataset, account) for dataset, own in ledger.ancestors.items() for account in own),
+        quotas={entry: (quota.name, quota.replaced) for entry, quota in ledger.quotas.items()},
+        limits={
+            (entry, number): (amount, quota.used.get(number, 0))
+            for entry, quota in ledger.quotas.items()
+            for number, amount in quota.amounts.items()
+        },
+        members=frozenset((entry, actor) for entry, quota in ledger.quotas.items() for actor in quota.members),
     )
     with _named("tables"):
         shown.check(added_up)
