@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from parco.audit.offline import CheckError, Ledger
+from parco.audit.offline import CheckError
+from parco.audit.offline_life import Ledger
 from parco.audit.verify import verify
 from parco.ledger.entries import Charge, Entry, decode, encode
 from parco.stores.keys import signature_holds

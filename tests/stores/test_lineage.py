@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from parco.audit import offline
+from parco.audit import offline, offline_life
 from parco.audit.verify import verify
 from parco.errors import BudgetError, ContractError, InternalError, VerificationError
 from parco.ledger.accounts import EMPTY, apply
@@ -114,7 +114,7 @@ def _entries(tmp_path: Path) -> list[Entry]:
 
 def _refused(entries: list[Entry]) -> bool:
     """Whether the state machine and the offline verifier both refuse these entries, or neither does."""
-    state, ledger, refusals = EMPTY, offline.Ledger(), set[str]()
+    state, ledger, refusals = EMPTY, offline_life.Ledger(), set[str]()
     for entry in entries:
         try:
             state = apply(state, entry)

@@ -1,6 +1,6 @@
 """The named checks of a ledger (docs/ledger-format.md lists them): the first that fails is told, with its entry.
 
-The entries go through the same code as an exported ledger's (`offline`), which shares none with spending: costs are
+The entries go through the same code as an exported ledger's (`offline_life`), which shares none with spending: costs are
 worked out anew from the facts of each release, accounts from the costs. Here they are compared with what the store
 shows beside them: its tables, its tree, its texts and secrets.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from parco.audit import offline
+from parco.audit import offline, offline_life
 from parco.audit.estimates import check_estimates
 from parco.audit.offline import CheckError
 from parco.audit.releases import check_release, proofs_of, releases_of
@@ -49,7 +49,7 @@ class _Quota:
         return fits
 
 
-class _Ledger(offline.Ledger):
+class _Ledger(offline_life.Ledger):
     """The checks of an exported ledger, with a faster library's Ed25519, and what else the tables repeat."""
 
     verify = staticmethod(signature_holds)
@@ -76,8 +76,8 @@ class _Ledger(offline.Ledger):
         super()._revise(found)
         self.names[found["contract"]] = (self.size + 1, self.names[found["revised"]][1])
 
-    def _reserve(self, found: re.Match[str], paid: Sequence[int] = ()) -> None:
-        super()._reserve(found, paid)
+    def _reserve(self, found: re.Match[str]) -> None:
+        super()._reserve(found)
         self.named[self.size + 1] = (found["key"], found["question"])
         for quota in self.quotas.values():
             fits = quota.take(found["actor"], self.rows(found["charges"]))
@@ -95,7 +95,7 @@ class _Ledger(offline.Ledger):
                 quota.take(actor, charges)
 
     def _void(self, found: re.Match[str]) -> None:
-        self._start(found)
+        super()._void(found)
         _, _, actor, charges, *_ = self.requests[int(found["request"])]
         for quota in self.quotas.values():
             quota.take(actor, [(number, -cost, 0) for number, cost, _ in charges])
@@ -141,8 +141,8 @@ class _StrictLedger(_Ledger):
         self.need(found["accounts"] == accounts, "balanced", "the accounts are not those that its head signed")
         self.need(self.signed(json.loads(found.string)), "signed", "its head has a false signature")
 
-    def _reserve(self, found: re.Match[str], paid: Sequence[int] = ()) -> None:
-        super()._reserve(found, paid)
+    def _reserve(self, found: re.Match[str]) -> None:
+        super()._reserve(found)
         self.need(found["private"] == "1", "strict", "its noise came from a tape: it is not private")
         self.need(int(found["time"]) >= self.time, "strict", "its time is before that of an earlier request")
         self.time = int(found["time"])
