@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from parco.audit.verify import verify
 from parco.errors import VerificationError
 from parco.stores.keys import signature_holds
 from parco.stores.sqlite import SqliteStore
-from tests.stores.build import harm
+from tests.stores.build import harm, signed_file
 
 from .build import forty, release
 
@@ -181,6 +182,10 @@ def test_the_offline_verifier_is_short_and_of_the_standard_library_alone(
         text = Path(str(needed.__file__)).read_text(encoding="utf-8")
         assert len(text.splitlines()) <= 400
         (tmp_path / Path(str(needed.__file__)).name).write_text(text, encoding="utf-8")
+    imported = re.findall(
+        r"^\s*(?:from|import) (\w+)", Path(offline.__file__).read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert "parco" not in imported
     plain = signed_file(tmp_path / "plain.ledger")
     for number in range(2):
         release(plain, f"question {number}")

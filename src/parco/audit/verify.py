@@ -1,8 +1,8 @@
 """The named checks of a ledger (docs/ledger-format.md lists them): the first that fails is told, with its entry.
 
-The entries go through the same code as an exported ledger's (`offline_life`), which shares none with spending: costs are
-worked out anew from the facts of each release, accounts from the costs. Here they are compared with what the store
-shows beside them: its tables, its tree, its texts and secrets.
+The entries go through the same code as an exported ledger's (`offline`, `offline_life`), which shares none with
+spending: costs are worked out anew from the facts of each release, accounts from the costs. Here they are compared with
+what the store shows beside them: its tables, its tree, its texts and secrets.
 """
 
 from __future__ import annotations
