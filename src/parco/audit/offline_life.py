@@ -125,7 +125,8 @@ def error_function(square: Decimal) -> Decimal:
     while total + term != total:
         total, odd = total + term, odd + 2
         term = term * 2 * square / odd
-    return 2 * (-square).exp() * total / pi(getcontext().prec).sqrt()
+    root: Decimal = pi(getcontext().prec).sqrt()
+    return 2 * (-square).exp() * total / root
 
 
 @lru_cache(maxsize=16)
