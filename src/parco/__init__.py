@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         NotSignedError,
         ParcoError,
         QuestionError,
+        QuotaError,
         RefinedError,
         RequestError,
         SharperError,
@@ -50,7 +51,9 @@ if TYPE_CHECKING:
     from parco.session.bounds import BoundsAnswer
     from parco.session.combining import combine
     from parco.session.correcting import Ledger
+    from parco.session.governance import lift_quota, quotas, set_quota
     from parco.session.keys import KeysAnswer
+    from parco.session.lifetime import Lifetime
     from parco.session.mean import MeanAnswer
     from parco.session.panel import run_panel
     from parco.session.quantile import QuantileAnswer, histogram_quantiles
@@ -85,6 +88,7 @@ __all__ = [
     "KeysAnswer",
     "Ledger",
     "LedgerFormatError",
+    "Lifetime",
     "MeanAnswer",
     "MeanPlan",
     "Measure",
@@ -96,6 +100,7 @@ __all__ = [
     "QuantilePlan",
     "Query",
     "QuestionError",
+    "QuotaError",
     "Receipt",
     "RefinedError",
     "RelativeError",
@@ -118,10 +123,13 @@ __all__ = [
     "combine",
     "histogram_quantiles",
     "leave_schedule",
+    "lift_quota",
     "move_cap",
+    "quotas",
     "release_until",
     "revise",
     "run_panel",
+    "set_quota",
     "sign",
     "sign_schedule",
 ]
@@ -157,6 +165,7 @@ _HOMES = {
         "ParcoError",
         "QuestionError",
         "RefinedError",
+        "QuotaError",
         "RequestError",
         "SharperError",
         "StorageError",
@@ -180,7 +189,13 @@ _HOMES = {
     "parco.session.bounds": ("BoundsAnswer",),
     "parco.session.combining": ("combine",),
     "parco.session.correcting": ("Ledger",),
+    "parco.session.governance": (
+        "lift_quota",
+        "quotas",
+        "set_quota",
+    ),
     "parco.session.keys": ("KeysAnswer",),
+    "parco.session.lifetime": ("Lifetime",),
     "parco.session.mean": ("MeanAnswer",),
     "parco.session.quantile": (
         "QuantileAnswer",

@@ -12,6 +12,7 @@
     │   ├── SupersededError    the stored answer to this question was superseded or withdrawn
     │   └── KeyReuseError      an idempotency key used before for something else
     ├── BudgetError        the policy's turn           exit 3, HTTP 402
+    │   └── QuotaError         the account holds it, and the asker's fair share of it does not
     ├── VerificationError  the evidence's turn         exit 4, HTTP 409
     │   ├── LedgerFormatError  not a ledger, damaged, or of an older or newer format
     │   ├── HaltedError        some of the ledger's past is lost: nothing is begun until `parco ledger recover`
@@ -44,6 +45,7 @@ __all__ = [
     "NotSignedError",
     "ParcoError",
     "QuestionError",
+    "QuotaError",
     "RefinedError",
     "RequestError",
     "SharperError",
@@ -129,6 +131,12 @@ class BudgetError(ParcoError):
     """The account does not hold what the request costs; nothing was charged."""
 
     code, exit_code, http_status = "budget", 3, 402
+
+
+class QuotaError(BudgetError):
+    """The account holds what the request costs, and a quota of its actor does not; nothing was charged."""
+
+    code = "quota"
 
 
 class VerificationError(ParcoError):

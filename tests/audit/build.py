@@ -25,6 +25,7 @@ from tests.stores.build import (
     nothing,
     opening,
     put_back,
+    quota,
     sharper,
     signed_file,
     started,
@@ -68,7 +69,9 @@ def fill(store: Store) -> None:
     store.forfeit(started(store, question="died", cost=HUNDREDTH, scale=100))
     store.rotate(actor="steward", reason="yearly")
     _lose(store)
-    for number in range(3):
+    for amount in (ONE, 2 * ONE):
+        store.set_quota(quota(dataset="purchases", members=("ana", "bob"), amount=amount))
+    for number in range(2):
         release(store, f"last {number}")
     _refine(store, "last 0")
     started(store, question="open", cost=HUNDREDTH, scale=100)

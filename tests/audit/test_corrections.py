@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from parco.audit import offline
+from parco.audit import offline, offline_life
 from parco.audit.offline import CheckError
 from parco.audit.verify import verify
 from parco.errors import VerificationError
@@ -30,7 +30,7 @@ GEOMETRIC = "two-sided-geometric"
 CORRECTIONS = 100
 
 
-class FastLedger(offline.Ledger):
+class FastLedger(offline_life.Ledger):
     """The offline verifier with a faster library's Ed25519."""
 
     verify = staticmethod(signature_holds)

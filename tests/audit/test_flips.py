@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from parco.audit import offline
+from parco.audit import offline_life
 from parco.audit.offline import CheckError
 from parco.audit.verify import verify
 from parco.errors import ParcoError
@@ -19,7 +19,7 @@ from parco.stores.keys import signature_holds
 from parco.stores.sqlite import SqliteStore
 
 
-class FastLedger(offline.Ledger):
+class FastLedger(offline_life.Ledger):
     """The offline verifier with a faster library's Ed25519: a hundred thousand ledgers are checked here."""
 
     verify = staticmethod(signature_holds)
@@ -70,7 +70,7 @@ def test_the_offline_verifiers_own_ed25519_finds_flips_of_the_last_head(lines: l
     for place in range(start, start + 128, 8):
         other = b"0" if head[place : place + 1] != b"0" else b"1"
         whole = pickle.loads(state)  # noqa: S301
-        whole.__class__ = offline.Ledger
+        whole.__class__ = offline_life.Ledger
         whole.feed(head[:place] + other + head[place + 1 :])
         with pytest.raises(CheckError):
             whole.end()

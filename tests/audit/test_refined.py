@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import parco
 from parco import canonical
-from parco.audit import estimates, offline
+from parco.audit import estimates, offline, offline_life
 from parco.audit.offline import CheckError
 from parco.audit.verify import verify
 from parco.errors import VerificationError
@@ -31,7 +31,7 @@ from tests.stores.build import harm
 CAP = 10**16
 
 
-class Feeding(offline.Ledger):
+class Feeding(offline_life.Ledger):
     """Takes entries, with an answer behind each that settles one; heads are left to other tests."""
 
     verify = staticmethod(signature_holds)

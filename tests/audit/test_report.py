@@ -12,7 +12,7 @@ import pytest
 
 import parco
 from parco import canonical
-from parco.audit import offline
+from parco.audit import offline_life
 from parco.audit.report import check_report
 from parco.errors import RequestError, VerificationError
 from parco.measure import decimal_text
@@ -38,7 +38,7 @@ def store(tmp_path: Path) -> SqliteStore:
 
 def stranger(*paths: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-I", offline.__file__, *map(str, paths)], capture_output=True, text=True, check=False
+        [sys.executable, "-I", offline_life.__file__, *map(str, paths)], capture_output=True, text=True, check=False
     )
 
 

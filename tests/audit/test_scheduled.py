@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from parco.audit.offline import CheckError, Ledger
+from parco.audit.offline import CheckError
+from parco.audit.offline_life import Ledger
 from parco.audit.verify import verify
 from parco.ledger.entries import Charge, Entry, decode, encode
 from parco.stores.keys import signature_holds
@@ -95,9 +96,9 @@ BENT: dict[str, tuple[int, Callable[[Any], Entry], tuple[str, int]]] = {
     "more noise": (3, lambda entry: replace(entry, mechanism=replace(entry.mechanism, scale=101)), ("scheduled", 3)),
     "less charged": (3, lambda entry: replace(entry, charges=(Charge(1, 1),)), ("scheduled", 3)),
     "a step drawn twice": (6, lambda entry: replace(entry, question="Q", step=1), ("scheduled", 6)),
-    "a schedule underpriced": (
+    "a schedule overpriced": (
         2,
-        lambda entry: replace(entry, steps=(replace(entry.steps[0], charges=(Charge(1, 1),)),)),
+        lambda entry: replace(entry, steps=(replace(entry.steps[0], charges=(Charge(1, HUNDREDTH + 1),)),)),
         ("priced", 2),
     ),
     "a schedule on no account": (
@@ -122,6 +123,19 @@ def test_what_is_signed_and_false_is_named(store: SqliteStore, what: str) -> Non
     assert told(entries) == expected
 
 
+def test_what_a_step_was_priced_too_low_is_owed_once_it_is_drawn(store: SqliteStore) -> None:
+    entries: list[Any] = [decode(body) for body in store.entries()][:3]
+    low = (Charge(1, HUNDREDTH - 1),)
+    entries[1] = replace(entries[1], steps=(replace(entries[1].steps[0], charges=low),))
+    entries[2] = replace(entries[2], charges=low)
+    ledger = _Unsigned()
+    for entry in entries[:2]:
+        ledger.feed(encode(entry))
+    assert ledger.owed == {}
+    ledger.feed(encode(entries[2]))
+    assert ledger.owed == {(3, 1): HUNDREDTH}
+
+
 def test_a_schedule_that_does_not_fit_is_named(store: SqliteStore) -> None:
     entries: list[Any] = [decode(body) for body in store.entries()]
     steps = entries[1].steps[0]
@@ -142,7 +156,7 @@ def test_an_open_step_is_not_drawn_once_the_schedule_was_left(store: SqliteStore
 def test_the_lines_in_the_documentation_go_on_where_its_vectors_end() -> None:
     page = (Path(__file__).parents[2] / "docs" / "ledger-format.md").read_text(encoding="utf-8")
     shown, before = page.split("## A schedule in lines")[1].split("## Test vectors")
-    first = [line[4:].encode() for line in before.splitlines() if line.startswith('    {"a')]
+    first = [line[4:].encode() for line in before.splitlines() if line.startswith('    {"a')][:5]
     previous = sha256(first[-1]).hexdigest()
     assert vectors(previous) in shown
     ledger = _Unsigned()

@@ -9,22 +9,23 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from parco.audit import offline
+from parco.audit import offline, offline_life
 from parco.audit.offline import CheckError
 from parco.audit.verify import verify
 from parco.errors import VerificationError
 from parco.stores.keys import signature_holds
 from parco.stores.sqlite import SqliteStore
-from tests.stores.build import harm
+from tests.stores.build import harm, signed_file
 
 from .build import forty, release
 
 
-class FastLedger(offline.Ledger):
+class FastLedger(offline_life.Ledger):
     """The offline verifier with a faster library's Ed25519."""
 
     verify = staticmethod(signature_holds)
@@ -170,20 +171,33 @@ def test_strict_also_tells_what_is_odd_without_being_wrong(store: SqliteStore) -
     verify(store, strict=True)
 
 
-def test_the_offline_verifier_is_one_short_file_of_the_standard_library_alone(
-    tmp_path: Path, lines: list[bytes], head: Any
+@pytest.mark.parametrize("module", [offline, offline_life])
+def test_the_offline_verifier_is_short_and_of_the_standard_library_alone(
+    tmp_path: Path, lines: list[bytes], module: ModuleType
 ) -> None:
-    """Run as a stranger would, in an empty folder, without parco and without any package."""
-    text = Path(offline.__file__).read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 450
-    assert "parco" not in re.findall(r"^\s*(?:from|import) (\w+)", text, flags=re.MULTILINE)
-    (tmp_path / "offline.py").write_text(text, encoding="utf-8")
+    """Run as a stranger would, in an empty folder, without parco and without any package: offline.py needs itself only,
+    offline_life.py that as well; and what is beyond the one it leaves to the other, by name.
+    """
+    for needed in {offline, module}:
+        text = Path(str(needed.__file__)).read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 400
+        (tmp_path / Path(str(needed.__file__)).name).write_text(text, encoding="utf-8")
+    imported = re.findall(
+        r"^\s*(?:from|import) (\w+)", Path(offline.__file__).read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert "parco" not in imported
+    plain = signed_file(tmp_path / "plain.ledger")
+    for number in range(2):
+        release(plain, f"question {number}")
+    whole, later = list(plain.export()), lines
+    lines = whole if module is offline else later
     (tmp_path / "x.export").write_bytes(b"\n".join(lines) + b"\n")
+    (tmp_path / "later.export").write_bytes(b"\n".join(later) + b"\n")
     (tmp_path / "bad.export").write_bytes(b"\n".join(lines).replace(b'"fresh":0', b'"fresh":1', 1) + b"\n")
     (tmp_path / "heads.jsonl").write_bytes(lines[-1] + b"\n")
 
     def run(*names: str) -> tuple[int, str]:
-        command = [sys.executable, "-I", "-S", "offline.py", *names]
+        command = [sys.executable, "-I", "-S", Path(str(module.__file__)).name, *names]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
         return done.returncode, done.stdout + done.stderr
 
@@ -192,3 +206,5 @@ def test_the_offline_verifier_is_one_short_file_of_the_standard_library_alone(
     code, told = run("bad.export")
     assert code == 4
     assert told.startswith("rooted: entry ")
+    code, told = run("later.export")
+    assert (code, "offline_life.py" in told) == ((4, True) if module is offline else (0, False))

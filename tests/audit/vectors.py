@@ -9,15 +9,19 @@ from __future__ import annotations
 import json
 import sys
 from fractions import Fraction
+from typing import Any
 
 from parco.ledger import merkle
 from parco.ledger.entries import (
     Balance,
+    Capped,
     Charge,
+    Derive,
     Entry,
     MechanismFacts,
     Open,
     Opened,
+    Quota,
     Refine,
     Reserve,
     SensitivityFacts,
@@ -139,6 +143,19 @@ def vectors() -> str:
 def accounts_digest_of(reserved: int) -> str:
     """Of the one account, with this much reserved."""
     return accounts_digest([Balance(1, 10**15, 0, reserved, 0, 0, 0, 0, 0)])
+
+
+def governing() -> str:
+    """What somebody decides about data sets and actors: a lineage, a quota, and the same quota lifted."""
+    facts: dict[str, Any] = {"actor": mark("ana"), "reason": mark("reason")}
+    members = tuple(sorted((mark("ana"), mark("bob"))))
+    shared = {**facts, "name": mark("team"), "members": members}
+    made: list[Entry] = [
+        Derive(seq=2, time=6, dataset=mark("view"), parents=(mark("dataset"),), **facts),
+        Quota(seq=3, time=7, accounts=(Capped(1, 3 * 10**14),), **shared),
+        Quota(seq=4, time=8, accounts=(), **shared),
+    ]
+    return "\n".join(f"    {encode(entry).decode()}" for entry in made)
 
 
 if __name__ == "__main__":

@@ -116,12 +116,12 @@ def test_an_export_with_corrections_passes_the_offline_verifier(life: dict[str, 
     import subprocess
     import sys
 
-    from parco.audit import offline
+    from parco.audit import offline_life
 
     place = life["folder"] / "x.export"
     place.write_text(parco("ledger", "export", "--ledger", life["ledger"]).stdout, encoding="ascii")
     done = subprocess.run(
-        [sys.executable, "-I", "-S", str(offline.__file__), place, life["folder"] / "old.json"],
+        [sys.executable, "-I", "-S", str(offline_life.__file__), place, life["folder"] / "old.json"],
         capture_output=True,
         text=True,
         timeout=60,

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import parco
-from parco.audit import offline
+from parco.audit import offline_life
 from parco.audit.controls import controls
 from parco.audit.report import check_report
 from parco.audit.verify import verify
@@ -153,7 +153,7 @@ def test_all_of_it_verifies_for_a_stranger_too(year: Year, tmp_path: Path) -> No
 
 
 def _stranger(*paths: Path) -> int:
-    checked = [sys.executable, offline.__file__, *map(str, paths)]
+    checked = [sys.executable, offline_life.__file__, *map(str, paths)]
     return subprocess.run(checked, capture_output=True, check=False).returncode
 
 

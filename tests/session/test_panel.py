@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import parco
-from parco.audit import offline
+from parco.audit import offline_life
 from parco.audit.verify import verify
 from parco.cli.main import app
 from parco.cli.schedule_files import read_panel, read_schedule
@@ -105,7 +105,7 @@ def test_a_year_of_weekly_counts_on_a_signed_schedule(tmp_path: Path) -> None:
 
     store = open_ledger(ledger)
     verify(store, strict=True)
-    checked = offline.Ledger()
+    checked = offline_life.Ledger()
     checked.verify = signature_holds
     for line in store.export():
         checked.feed(line)

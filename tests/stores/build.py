@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts, Steps
 from parco.measure import Measure
 from parco.stores.address import create_or_open_ledger
-from parco.stores.records import Act, Opening, Request, Scheduling, Settled, Started
+from parco.stores.records import Act, Allotment, Opening, Request, Scheduling, Settled, Started
 from parco.stores.sqlite import SqliteStore
 from parco.stores.store import Store
 
@@ -45,8 +45,21 @@ def opening(**changes: Any) -> Opening:
         "measure": Measure.PURE,
         "cap": ONE,
         "delta_cap": 10**6,
+        # Said of a data set that is signed beside others, and of no weight where it is alone.
+        "disjoint": "other persons",
     }
     return Opening(**values | changes)
+
+
+def quota(**changes: Any) -> Allotment:
+    values: dict[str, Any] = {
+        "actor": "steward",
+        "reason": "fairness",
+        "name": "team",
+        "members": ("ana",),
+        "amount": ONE,
+    }
+    return Allotment(**values | changes)
 
 
 def signed_store(address: Address, **changes: Any) -> Store:

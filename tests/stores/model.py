@@ -17,6 +17,7 @@ from parco.errors import (
     InternalError,
     KeyReuseError,
     ParcoError,
+    QuotaError,
     RefinedError,
     RequestError,
     SharperError,
@@ -27,6 +28,9 @@ __all__ = ["Account", "Ask", "Model", "Outcome", "Planned", "Told"]
 
 Planned = tuple[str, tuple[tuple[int, int], ...]]
 """A step of a schedule: its question, and its tenths for each account."""
+
+DERIVED = 4
+"""The account of the data that descend from all others."""
 
 Told = type[ParcoError]
 Outcome = tuple[str, int]
@@ -58,6 +62,9 @@ class Ask:
     schedule: str | None = None
     parent: int | None = None
     depth: int = 0
+    actor: str = "ana"
+    derived: bool = False
+    """Asked of a data set that descends from accounts 1, 2 and 3, and has account 4."""
 
 
 @dataclass
@@ -92,6 +99,8 @@ class Model:
     schedules: dict[str, _Schedule] = field(default_factory=dict)
     entries: int = 1
     recosts: int = 0
+    quotas: dict[str, tuple[set[str], int]] = field(default_factory=dict)
+    """By name: its actors, and the tenths that they may take of each of the accounts 1, 2 and 3."""
 
     def begin(self, asks: list[Ask], *, serves: bool = True, queued: bool = False) -> list[Outcome] | Outcome | Told:
         """Several requests at once: all charged, or none. `serves`: whether a stored answer is sharp enough; `queued`
@@ -156,15 +165,15 @@ class Model:
         return None
 
     def move_cap(self, cap: int, version: int) -> Told | None:
-        """All accounts have this cap; the contract's text is revised with it."""
-        caps = [account.cap for account in self.accounts.values()]
-        if all(old == cap for old in caps):
+        """All accounts but the derived one have this cap; the contract's text is revised with it."""
+        own = [account for number, account in self.accounts.items() if number != DERIVED]
+        if all(account.cap == cap for account in own):
             return RequestError
-        if any(cap < account.cap and account.spent + account.reserved > cap for account in self.accounts.values()):
+        if any(cap < account.cap and account.spent + account.reserved > cap for account in own):
             return BudgetError
         if version in self.replaced:
             return ContractError
-        for account in self.accounts.values():
+        for account in own:
             account.cap = cap
         self.entries += 1
         return self.revise(version)
@@ -253,10 +262,11 @@ class Model:
         """No account has room any more; what waits is given back."""
         waiting = [one for one in self.requests if one.state == "reserved"]
         queued = {number: sum(dict(one.ask.charges).get(number, 0) for one in waiting) for number in self.accounts}
-        if all(one.spent + one.reserved - queued[number] >= one.cap for number, one in self.accounts.items()):
+        own = {number: account for number, account in self.accounts.items() if number != DERIVED}
+        if all(one.spent + one.reserved - queued[number] >= one.cap for number, one in own.items()):
             return RequestError
         self._give_back()
-        for account in self.accounts.values():
+        for account in own.values():
             account.cap = min(account.cap, account.spent + account.reserved)
         self.entries += 1
         return None
@@ -265,6 +275,30 @@ class Model:
         for number, request in enumerate(self.requests):
             if request.state == "reserved":
                 self.void(number)
+
+    def set_quota(self, name: str, members: set[str], amount: int | None) -> Told | None:
+        """These actors may take so much of each account, together; None lifts the quota."""
+        if amount is None and name not in self.quotas:
+            return RequestError
+        self.entries += 1
+        if amount is None:
+            del self.quotas[name]
+        else:
+            self.quotas[name] = (members, amount)
+        return None
+
+    def used(self, members: set[str], number: int) -> int:
+        """What requests of these actors took of an account: all but those that were given back."""
+        taken = (one.ask for one in self.requests if one.state != "void" and one.ask.actor in members)
+        return sum(dict(ask.charges).get(number, 0) for ask in taken)
+
+    def shares(self) -> list[tuple[str, int, int, int]]:
+        """Each quota in force with account, amount and what is used, by name."""
+        return sorted(
+            (name, number, amount, self.used(members, number))
+            for name, (members, amount) in self.quotas.items()
+            for number in (1, 2, 3)
+        )
 
     def amounts(self) -> list[tuple[int, int, int]]:
         """Cap, spent and reserved of each account."""
@@ -296,26 +330,47 @@ class Model:
         return self._admit(ask, queued=queued)
 
     def _admit(self, ask: Ask, *, queued: bool) -> Outcome | Told:
-        if ask.contract != self.version:
+        if not ask.derived and ask.contract != self.version:
             return ContractChangedError
+        if ask.derived and [number for number, _ in ask.charges] != [1, 2, 3, DERIVED]:
+            return InternalError
         if ask.schedule is not None:
             told = self._draw(ask, self.schedules[ask.schedule])
             if told is not None:
                 return told
-        if ask.parent is not None:
-            if self.requests[ask.parent].state != "settled":
-                return RequestError
-            if any(old.ask.parent == ask.parent and old.state not in ("void", "forfeited") for old in self.requests):
-                return RefinedError
-        for number, cost in () if ask.schedule is not None else ask.charges:
-            account = self.accounts[number]
-            if account.spent + account.reserved + cost > account.cap:
-                return BudgetError
-        for number, cost in () if ask.schedule is not None else ask.charges:
+        told = self._may_not_refine(ask) or self._has_no_room(ask)
+        if told is not None:
+            return told
+        for number, cost in self._needed(ask):
             self.accounts[number].reserved += cost
         self.requests.append(_Request(ask, "reserved" if queued else "started"))
         self.entries += 1 if queued else 2
         return ("reserved" if queued else "started"), len(self.requests) - 1
+
+    def _may_not_refine(self, ask: Ask) -> Told | None:
+        if ask.parent is None:
+            return None
+        if self.requests[ask.parent].state != "settled":
+            return RequestError
+        refined = any(old.ask.parent == ask.parent and old.state not in ("void", "forfeited") for old in self.requests)
+        return RefinedError if refined else None
+
+    def _has_no_room(self, ask: Ask) -> Told | None:
+        """Of accounts first, then of quotas, which count a step when it is drawn."""
+        for number, cost in self._needed(ask):
+            account = self.accounts[number]
+            if account.spent + account.reserved + cost > account.cap:
+                return BudgetError
+        for members, amount in self.quotas.values():
+            for number, cost in ask.charges:
+                if ask.actor in members and number != DERIVED and self.used(members, number) + cost > amount:
+                    return QuotaError
+        return None
+
+    @staticmethod
+    def _needed(ask: Ask) -> list[tuple[int, int]]:
+        """What a step takes was set aside before; on an account that is overdrawn nothing begins all the same."""
+        return [(number, cost if ask.schedule is None else 0) for number, cost in ask.charges]
 
     def _draw(self, ask: Ask, schedule: _Schedule) -> Told | None:
         """The first open step of this question is drawn, if it says what is asked."""

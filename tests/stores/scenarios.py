@@ -17,7 +17,7 @@ from parco.stores import keys
 from parco.stores.records import Recosting, Recovery, Request, Reserved, Started
 from parco.stores.store import Store
 
-from .build import ACT, ONE, TENTH, anything, ask, nothing, opening, scheduling, sharper, started
+from .build import ACT, ONE, TENTH, anything, ask, nothing, opening, quota, scheduling, sharper, started
 from .forks import forked
 
 __all__ = ["ACTS", "Act", "begun", "lost", "reserved", "settled"]
@@ -42,7 +42,8 @@ def begun(store: Store, wanted: Request) -> int:
 
 
 def _sign(store: Store) -> Act:
-    return lambda: store.sign(opening(name="audit", contract="another"))
+    """A derived data set: all that a signing ever writes."""
+    return lambda: store.sign(opening(dataset="view", contract="another", parents=("purchases",), disjoint=None))
 
 
 def _revise(store: Store) -> Act:
@@ -53,10 +54,17 @@ def _move_cap(store: Store) -> Act:
     return lambda: store.move_cap(opening(contract="second version", cap=2 * ONE), reason="why")
 
 
+def _set_quota(store: Store) -> Act:
+    store.set_quota(quota(amount=TENTH))
+    started(store, question="a")
+    return lambda: store.set_quota(quota(members=("ana", "bob")))
+
+
 def _begin_all(store: Store) -> Act:
     """A question, and the refinement of an answer whose first refinement was lost."""
     parent = settled(store, question="b")
     store.forfeit(begun(store, sharper(store, parent, question="b")))
+    store.set_quota(quota())
     wanted = [ask(store, question="a", key="a"), sharper(store, parent, question="b", key="b")]
     return lambda: store.begin_all(wanted, serves=[anything, nothing])
 
@@ -83,6 +91,7 @@ def _forfeit_all(store: Store) -> Act:
 
 
 def _void(store: Store) -> Act:
+    store.set_quota(quota())
     number = reserved(store)
     return lambda: store.void(number)
 
@@ -165,6 +174,7 @@ ACTS: dict[str, Callable[[Store], Act]] = {
     "sign": _sign,
     "revise": _revise,
     "move_cap": _move_cap,
+    "set_quota": _set_quota,
     "begin_all": _begin_all,
     "reserve": _reserve,
     "start": _start,

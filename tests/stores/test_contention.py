@@ -46,7 +46,7 @@ def test_no_account_is_oversold(address: Address, tmp_path: Path, accounts: int)
     store = signed_store(address, dataset="data set 0", cap=CAP)
     for number in range(1, accounts):
         store.sign(opening(dataset=f"data set {number}", contract=f"contract {number}", cap=CAP))
-    won = Counter(_all_at_once(tmp_path, lambda: _spend(address, accounts)))
+    won = Counter(all_at_once(tmp_path, lambda: _spend(address, accounts)))
     assert won == dict.fromkeys(range(accounts), CAP)
     assert all((row.reserved + row.spent, row.cap) == (CAP, CAP) for row in store.accounts())
     store.verify()
@@ -75,7 +75,7 @@ def _one_unit(store: Store, contract: str, account: int) -> Any:
     return ask(store, contract=contract, charges=(Charge(account, 1),), fresh=True)
 
 
-def _all_at_once(folder: Path, work: Callable[[], list[int]]) -> list[int]:
+def all_at_once(folder: Path, work: Callable[[], list[int]]) -> list[int]:
     """What all threads of all processes bring back; each process is forked from this one, which has all it needs."""
 
     def threads(place: Path) -> None:
@@ -101,7 +101,7 @@ def test_reading_comparing_and_writing_oversells_in_a_file(tmp_path: Path) -> No
         with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as connection:
             return _careless(lambda statement: connection.execute(statement).fetchall())
 
-    assert len(_all_at_once(tmp_path, work)) > CAP
+    assert len(all_at_once(tmp_path, work)) > CAP
 
 
 def test_reading_comparing_and_writing_oversells_in_a_server(postgres: Server, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_reading_comparing_and_writing_oversells_in_a_server(postgres: Server, t
             return _careless(execute)
 
     try:
-        assert len(_all_at_once(tmp_path, work)) > CAP
+        assert len(all_at_once(tmp_path, work)) > CAP
     finally:
         postgres.run_sql("postgres", "DROP TABLE public.account")
 

@@ -22,7 +22,7 @@ from parco.stores.lease import Lease
 from parco.stores.records import Pending, Recosting, Reserved, Started, Stored
 from parco.stores.store import Store
 
-from .build import ACT, TENTH, Address, anything, ask, nothing, opening, scheduling, signed_store
+from .build import ACT, TENTH, Address, anything, ask, nothing, opening, quota, scheduling, signed_store
 from .model import Account, Ask, Model, Outcome, Planned, Told
 
 LABELS = ("fit", "test", "validation")
@@ -40,6 +40,17 @@ ASKS = st.builds(
     key=st.none() | st.sampled_from("xyz"),
     contract=st.integers(0, 1),
     schedule=st.none() | st.sampled_from("st"),
+    actor=st.sampled_from(["ana", "bob"]),
+)
+# Of derived data: all accounts that they descend from are charged with their own, or nothing is.
+DERIVED = st.builds(
+    Ask,
+    question=st.sampled_from("ef"),
+    charges=st.tuples(st.integers(0, 3), st.sampled_from([(1, 2, 3, 4)] * 3 + [(1, 3, 4), (4,)])).map(
+        lambda found: tuple((number, found[0]) for number in found[1])
+    ),
+    actor=st.sampled_from(["ana", "bob"]),
+    derived=st.just(True),
 )
 STEPS_PLANNED = st.lists(st.tuples(st.sampled_from("abcd"), CHARGES), min_size=1, max_size=3)
 PLACES = st.integers(0, 50)
@@ -60,7 +71,7 @@ class _ToldWatch:
 
 
 class Life(RuleBasedStateMachine):
-    """One ledger with three accounts, and its model; a subclass says where the ledger is."""
+    """One ledger with three accounts, a fourth of derived data, and its model; a subclass says where the ledger is."""
 
     new_ledger: ClassVar[Callable[[], Address]]
 
@@ -69,12 +80,15 @@ class Life(RuleBasedStateMachine):
         self.store: Store = signed_store(type(self).new_ledger(), contract=text_of(0), labels=LABELS)
         self.watch = _ToldWatch()
         self.store._watch = self.watch  # type: ignore[assignment]
-        self.model = Model({number: Account(cap=10) for number in (1, 2, 3)})
+        self.store.sign(opening(dataset="view", contract="of the view", parents=("purchases",), disjoint=None))
+        # Signed, signed, and the lineage of the second.
+        self.model = Model({number: Account(cap=10) for number in (1, 2, 3, 4)}, entries=3)
         self.numbers: list[int] = []
         self.recosts: list[int | None] = []
         self.contracts = {0: self.store.signed("purchases", "sales").contract}
+        self.view = self.store.signed("view", "sales").contract
 
-    @rule(asks=st.lists(ASKS, min_size=1, max_size=2), serves=st.booleans())
+    @rule(asks=st.lists(ASKS | DERIVED, min_size=1, max_size=2), serves=st.booleans())
     def begin(self, asks: list[Ask], *, serves: bool) -> None:
         asks = self._known(asks)
         requests = [self._request(one) for one in asks]
@@ -88,7 +102,8 @@ class Life(RuleBasedStateMachine):
         place %= len(self.numbers)
         old = self.model.requests[place].ask
         charges = tuple((number, cost) for number, _ in old.charges)
-        one = Ask(old.question, charges, False, key, self.model.version, parent=place, depth=old.depth + 1)
+        more = Ask(old.question, charges, False, key, self.model.version, parent=place, depth=old.depth + 1)
+        one = replace(more, actor=old.actor, derived=old.derived)
         expected = self.model.begin([one], serves=serves)
         serve = anything if serves else nothing
         self._agree(expected, lambda: self.store.begin_all([self._request(one)], serves=[serve]))
@@ -184,10 +199,23 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def close(self) -> None:
-        self._same_error(self.model.close(), lambda: self.store.close_account(ACT))
+        self._same_error(self.model.close(), lambda: self.store.close_account(ACT, dataset="purchases"))
+
+    @rule(
+        name=st.sampled_from(["team", "others"]),
+        members=st.sets(st.sampled_from(["ana", "bob"]), min_size=1),
+        amount=st.none() | st.integers(0, 12),
+    )
+    def set_quota(self, name: str, members: set[str], amount: int | None) -> None:
+        expected = self.model.set_quota(name, members, amount)
+        units = None if amount is None else amount * TENTH
+        wanted = quota(name=name, members=tuple(members), amount=units, dataset="purchases")
+        self._same_error(expected, lambda: self.store.set_quota(wanted))
 
     @invariant()
     def holds_the_same(self) -> None:
+        shares = [(row.name, row.number, row.amount // TENTH, row.used // TENTH) for row in self.store.quotas()]
+        assert sorted(shares) == self.model.shares()
         shown = [(row.cap // TENTH, row.spent // TENTH, row.reserved // TENTH) for row in self.store.accounts()]
         assert shown == self.model.amounts()
         states = [row.state for row in self.store.history() if row.charges or row.state == "void"]
@@ -233,10 +261,11 @@ class Life(RuleBasedStateMachine):
             charges=_charged(one.charges),
             fresh=one.fresh,
             key=one.key,
-            contract=self.contracts[one.contract],
             schedule=None if one.schedule is None else self.store.schedule(one.schedule).position,
             parent=None if one.parent is None else self.numbers[one.parent],
             scale=Fraction(10, 2**one.depth),
+            contract=self.view if one.derived else self.contracts[one.contract],
+            actor=one.actor,
         )
 
     def _agree(self, expected: list[Outcome] | Outcome | Told, act: Callable[[], Any]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from parco.audit.offline import CheckError, Ledger, salted, walk
+from parco.contract.contract import Contract
 from parco.errors import RequestError, VerificationError
 from parco.ledger.proofs import Inclusion, inclusion_of
 from parco.measure import COST_UNIT, decimal_text
@@ -66,6 +67,7 @@ def _differing(
         return []  # of a past that was lost and charged again: there is nothing here to compare it with
     stored = store.stored(int(found["request"]))
     question = store.text(stored.reserve.question)
+    name = Contract.from_text(store.contract_text(stored.reserve.contract)).data.name
     # Question and limits are told in words, which follow from the canonical text; they are taken as they are.
     mine = receipt_of(
         store,
@@ -74,7 +76,7 @@ def _differing(
         limits=receipt["limits"],
         # An erased question has taken the version with it.
         version=receipt["version"] if question is None else json.loads(question)["version"],
-        labels={row.account: row.label for row in store.accounts()},
+        labels={row.account: row.label for row in store.accounts() if row.name == name},
         # A receipt is compared with what it could know when it was made: one made before a correction still holds.
         until=receipt["since"]["until"] if "since" in receipt else stored.position,
     ).record()

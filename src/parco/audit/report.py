@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.metadata import version
 
-from parco.audit import offline
+from parco.audit import offline_life
 from parco.audit.offline import CheckError
 from parco.errors import VerificationError
 from parco.reports import frozen
@@ -16,7 +16,7 @@ from parco.stores.store import Store
 __all__ = ["check_report"]
 
 
-class _Ledger(offline.Ledger):
+class _Ledger(offline_life.Ledger):
     """The offline checks, with a faster library's Ed25519."""
 
     verify = staticmethod(signature_holds)

@@ -1,20 +1,21 @@
 """The named checks of a ledger (docs/ledger-format.md lists them): the first that fails is told, with its entry.
 
-The entries go through the same code as an exported ledger's (`offline`), which shares none with spending: costs are
-worked out anew from the facts of each release, accounts from the costs. Here they are compared with what the store
-shows beside them: its tables, its tree, its texts and secrets.
+The entries go through the same code as an exported ledger's (`offline`, `offline_life`), which shares none with
+spending: costs are worked out anew from the facts of each release, accounts from the costs. Here they are compared with
+what the store shows beside them: its tables, its tree, its texts and secrets.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from parco.audit import offline
+from parco.audit import offline, offline_life
 from parco.audit.estimates import check_estimates
 from parco.audit.offline import CheckError
 from parco.audit.releases import check_release, proofs_of, releases_of
@@ -29,7 +30,26 @@ from parco.stores.verify import Shown
 __all__ = ["verify"]
 
 
-class _Ledger(offline.Ledger):
+@dataclass
+class _Quota:
+    """A quota: its actors, its amount for each account, and what their requests took of it until it was replaced."""
+
+    name: str
+    members: set[str]
+    amounts: dict[int, int]
+    used: dict[int, int] = field(default_factory=dict)
+    replaced: int | None = None
+
+    def take(self, actor: str, charges: Iterable[Sequence[int]]) -> bool:
+        """Counts a request's charges; whether there was room."""
+        fits = True
+        for number, cost, _ in charges if actor in self.members and self.replaced is None else ():
+            self.used[number] = self.used.get(number, 0) + cost
+            fits = fits and (number not in self.amounts or cost <= 0 or self.used[number] <= self.amounts[number])
+        return fits
+
+
+class _Ledger(offline_life.Ledger):
     """The checks of an exported ledger, with a faster library's Ed25519, and what else the tables repeat."""
 
     verify = staticmethod(signature_holds)
@@ -40,6 +60,7 @@ class _Ledger(offline.Ledger):
         self.names = dict[str, tuple[int, str]]()  # entry and name of a contract
         self.corrections = dict[tuple[int, int], tuple[str, int | None]]()  # tag, and what stands instead
         self.recosts = dict[tuple[int, int], tuple[int, int]]()  # what each added to an account
+        self.quotas = dict[int, _Quota]()  # by their entries
         self.instead = dict[int, int]()  # what stands in the place of an answer: itself, another, 0 for nothing
 
     @property
@@ -55,9 +76,29 @@ class _Ledger(offline.Ledger):
         super()._revise(found)
         self.names[found["contract"]] = (self.size + 1, self.names[found["revised"]][1])
 
-    def _reserve(self, found: re.Match[str], paid: Sequence[int] = ()) -> None:
-        super()._reserve(found, paid)
+    def _reserve(self, found: re.Match[str]) -> None:
+        super()._reserve(found)
         self.named[self.size + 1] = (found["key"], found["question"])
+        for quota in self.quotas.values():
+            fits = quota.take(found["actor"], self.rows(found["charges"]))
+            self.need(fits, "shared", "a quota of its actor has no room for its charge")
+
+    def _quota(self, found: re.Match[str]) -> None:
+        super()._quota(found)
+        for old in self.quotas.values():
+            if old.name == found["name"] and old.replaced is None:
+                old.replaced = self.size + 1
+        members, amounts = set(json.loads(found["members"])), dict(self.rows(found["accounts"], least=0))
+        quota = self.quotas[self.size + 1] = _Quota(found["name"], members, amounts)
+        for state, _, actor, charges, *_ in self.requests.values():
+            if state != "void":
+                quota.take(actor, charges)
+
+    def _void(self, found: re.Match[str]) -> None:
+        super()._void(found)
+        _, _, actor, charges, *_ = self.requests[int(found["request"])]
+        for quota in self.quotas.values():
+            quota.take(actor, [(number, -cost, 0) for number, cost, _ in charges])
 
     def _amend(self, found: re.Match[str]) -> None:
         super()._amend(found)
@@ -100,14 +141,21 @@ class _StrictLedger(_Ledger):
         self.need(found["accounts"] == accounts, "balanced", "the accounts are not those that its head signed")
         self.need(self.signed(json.loads(found.string)), "signed", "its head has a false signature")
 
-    def _reserve(self, found: re.Match[str], paid: Sequence[int] = ()) -> None:
-        super()._reserve(found, paid)
+    def _reserve(self, found: re.Match[str]) -> None:
+        super()._reserve(found)
         self.need(found["private"] == "1", "strict", "its noise came from a tape: it is not private")
         self.need(int(found["time"]) >= self.time, "strict", "its time is before that of an earlier request")
         self.time = int(found["time"])
 
     def end(self) -> None:
         super().end()
+        _, *others = dict.fromkeys(str(terms[0]) for terms in self.terms.values())
+        silent = [
+            number for number, terms in self.terms.items() if terms[0] in others and terms[0] not in self.ancestors
+        ]
+        if silent:
+            text = f"nobody said whether the data set of account {silent[0]} shares rows with those signed before"
+            raise CheckError("strict", 0, text)
         for number, request in self.requests.items():
             if request[0] in ("reserved", "started"):
                 raise CheckError("strict", number, "it is still open: it was neither settled nor forfeited")
@@ -179,6 +227,14 @@ def _check_tables(shown: Shown, ledger: _Ledger) -> None:
         refinements=ledger.refinements,
         corrections=ledger.corrections,
         recosts=ledger.recosts,
+        ancestors=frozenset((dataset, account) for dataset, own in ledger.ancestors.items() for account in own),
+        quotas={entry: (quota.name, quota.replaced) for entry, quota in ledger.quotas.items()},
+        limits={
+            (entry, number): (amount, quota.used.get(number, 0))
+            for entry, quota in ledger.quotas.items()
+            for number, amount in quota.amounts.items()
+        },
+        members=frozenset((entry, actor) for entry, quota in ledger.quotas.items() for actor in quota.members),
     )
     with _named("tables"):
         shown.check(added_up)

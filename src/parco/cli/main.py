@@ -9,20 +9,25 @@ import warnings
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
 
-from parco.cli import accounting, audits, correcting, schedule, show
+from parco.cli import accounting, audits, correcting, governance, schedule, show
 from parco.cli.ledger import app as ledger_app
 from parco.cli.progress import progress_after_a_second
 from parco.cli.until import release_within, show_until
 from parco.contract.contract import Contract
 from parco.errors import InternalError, ParcoError, QuestionError
 from parco.session.ask import Ask
+from parco.session.lifetime import lifetime_of
 from parco.session.questions import JOINT, How, Questions
 from parco.session.session import Session
+
+if TYPE_CHECKING:
+    from parco.stores.records import AccountRow
+    from parco.stores.store import Store
 
 __all__ = ["app", "run"]
 
@@ -125,10 +130,19 @@ def schema() -> None:
 
 
 @app.command(epilog="Example:  `parco sign contract.toml --ledger purchases.ledger --actor ana`")
-def sign(contract: ContractPath, ledger: LedgerOption = None, actor: ActorOption = None) -> None:
+def sign(
+    contract: ContractPath,
+    ledger: LedgerOption = None,
+    actor: ActorOption = None,
+    disjoint: Annotated[
+        str | None, typer.Option("--disjoint", help="Beside other data sets: why it shares no row with them.")
+    ] = None,
+) -> None:
     """Sign a contract: the ledger's first entry, with its account and cap, and the data set's secret.
 
-    Signing the same contract again changes nothing.
+    Signing the same contract again changes nothing. A data set that is made of rows of others on the ledger names them
+    in derived_from under [data], and its releases charge their accounts, too; for one that is not, say so with
+    --disjoint and the reason, which stands in the history. parco never compares data to find out.
     """
     from parco.session.session import default_ledger
     from parco.session.signing import sign as sign_contract
@@ -136,7 +150,7 @@ def sign(contract: ContractPath, ledger: LedgerOption = None, actor: ActorOption
 
     agreed = Contract.read(contract)
     address = default_ledger(agreed) if ledger is None else ledger
-    signed = sign_contract(agreed, ledger=address, actor=actor)
+    signed = sign_contract(agreed, ledger=address, actor=actor, disjoint=disjoint)
     _OUT.print(show.contract_table(agreed))
     if is_url(address):
         place, keep = "that database", "Keep backups of that database"
@@ -272,9 +286,10 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
     if dry_run:
         _print_json(plan.record()) if as_json else _OUT.print(show.plain_lines(str(plan)))
     elif as_json:
-        _print_json(released.record())
+        _print_json(released.record() | {"lifetime": session.lifetime().record()})
     else:
         show.show_release(_OUT, released)
+        _OUT.print(show.plain(session.lifetime()))
 
 
 @app.command(
@@ -313,9 +328,10 @@ def refine(  # noqa: PLR0913, PLR0917 - each option of the command is a paramete
     if dry_run:
         _print_json(plan.record()) if as_json else _OUT.print(show.plain_lines(str(plan)))
     elif as_json:
-        _print_json(refined.record())
+        _print_json(refined.record() | {"lifetime": session.lifetime().record()})
     else:
         show.show_release(_OUT, refined)
+        _OUT.print(show.plain(session.lifetime()))
 
 
 @app.command(epilog="Example:  `parco budget --ledger purchases.ledger --json`")
@@ -323,24 +339,29 @@ def budget(
     ledger: GivenLedger,
     as_json: JsonOption = False,
 ) -> None:
-    """Show each account: cap, spent, reserved, remaining, and what may be claimed of it to date."""
+    """Show each account: cap, spent, reserved, remaining, quotas, and what may be claimed of it to date."""
     from parco.session.accesses import Accesses
     from parco.session.receipt import claims_to_date
     from parco.session.schedules import standing
     from parco.stores.address import open_ledger
 
     store = open_ledger(ledger)
-    accounts, schedules = store.accounts(), store.schedules()
+    accounts, schedules, shared = store.accounts(), store.schedules(), store.quotas()
     accesses = Accesses.of(store.history(), store.repeats())
-    datasets = {name: list(rows) for name, rows in groupby(accounts, key=lambda account: account.name)}
-    signed = {
-        name: [Contract.from_text(text) for text in store.contract_texts(rows[0].account)]
-        for name, rows in datasets.items()
-    }
+    datasets, signed = _data_sets(store)
+    lifetimes = [lifetime_of(signed[name][-1], rows) for name, rows in datasets.items()]
     if as_json:
         sums = [show.sum_record(rows) for name, rows in datasets.items() if signed[name][-1].unit.period]
         told = {name: list(show.unprotected(contracts)) for name, contracts in signed.items()}
-        record = {"accounts": show.account_records(accounts), "unprotected": told, "accesses": accesses.record()}
+        record: dict[str, object] = {
+            "accounts": show.account_records(accounts),
+            "unprotected": told,
+            "accesses": accesses.record(),
+            "lifetime": [one.record() for one in lifetimes],
+            "answers": {name: [one.answers or "ledger" for one in contracts] for name, contracts in signed.items()},
+            **({"quotas": governance.quota_records(shared)} if shared else {}),
+            **({"derived": derived} if (derived := show.derived(signed)) else {}),
+        }
         found = {name: standing(store, signed[name][-1], rows) for name, rows in datasets.items()}
         if schedules:
             claims = {name: claims_to_date(signed[name][-1], *rows) for name, rows in datasets.items()}
@@ -349,7 +370,7 @@ def budget(
             record["tight"] = {name: show.standing_record(one) for name, one in found.items() if one is not None}
         _print_json(record | ({"in_all_periods": sums} if sums else {}))
         return
-    for name, rows in datasets.items():
+    for (name, rows), lifetime in zip(datasets.items(), lifetimes, strict=True):
         agreed = signed[name][-1]
         for row in rows:
             _OUT.print(show.account_table(row))
@@ -360,6 +381,11 @@ def budget(
         if agreed.unit.period is not None:
             show.show_claims(_OUT, claims_to_date(agreed, *rows, all_periods=True))
         _OUT.print(show.plain(show.unprotected_words(signed[name])))
+        _OUT.print(show.plain(lifetime))
+        for words in show.shared_words(signed[name]):
+            _OUT.print(show.plain(words))
+    if shared:
+        _OUT.print(governance.quota_table(shared))
     _OUT.print(show.plain(accesses))
 
 
@@ -373,10 +399,14 @@ def history(
 
     store = open_ledger(ledger)
     records = show.history_records(store.history(), store.repeats())
+    datasets, signed = _data_sets(store)
+    lifetimes = [lifetime_of(signed[name][-1], rows) for name, rows in datasets.items()]
     if as_json:
-        _print_json({"history": records})
-    else:
-        _OUT.print(show.history_table(records))
+        _print_json({"history": records, "lifetime": [one.record() for one in lifetimes]})
+        return
+    _OUT.print(show.history_table(records))
+    for lifetime in lifetimes:
+        _OUT.print(show.plain(lifetime))
 
 
 @app.command(epilog="Example:  `parco demo --dir /tmp/parco-demo`; run it twice: the second run is free")
@@ -420,6 +450,7 @@ app.command(
 )(schedule.panel)
 correcting.register(app)
 audits.register(app)
+governance.register(app)
 
 
 def run() -> None:
@@ -441,6 +472,16 @@ def run() -> None:
     sys.exit(code)
 
 
+def _data_sets(store: Store) -> tuple[dict[str, list[AccountRow]], dict[str, list[Contract]]]:
+    """The accounts of each data set on a ledger, and its contracts, the latest signed last."""
+    datasets = {name: list(rows) for name, rows in groupby(store.accounts(), key=lambda account: account.name)}
+    signed = {
+        name: [Contract.from_text(text) for text in store.contract_texts(rows[0].account)]
+        for name, rows in datasets.items()
+    }
+    return datasets, signed
+
+
 def _release_all(session: Session, path: Path, *, dry_run: bool, as_json: bool) -> None:
     """The questions of a file, charged together and read at once."""
     from parco.cli.asks import read_asks
@@ -455,9 +496,12 @@ def _release_all(session: Session, path: Path, *, dry_run: bool, as_json: bool) 
         return
     releases = session.release(asks)
     if as_json:
-        _print_json({"releases": [released.record() for released in releases]})
-    for released in () if as_json else releases:
+        records = [released.record() for released in releases]
+        _print_json({"releases": records, "lifetime": session.lifetime().record()})
+        return
+    for released in releases:
         show.show_release(_OUT, released)
+    _OUT.print(show.plain(session.lifetime()))
 
 
 def _asked(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -59,6 +59,8 @@ _BAR_WIDTH, _ACTOR_WIDTH = 40, 12
 _ACTS = {
     "revise": "a new version",
     "cap": "another cap",
+    "derive": "lineage",
+    "quota": "quota",
     "recover": "charge what was lost",
     "rotate": "another signing key",
     "schedule": "sign a schedule",
@@ -270,24 +272,31 @@ def account_table(row: AccountRow) -> Table:
 
 def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> list[dict[str, object]]:
     """The ledger's signings and releases as `parco history --json` prints them."""
+    history = list(history)
+    # A release under a contract that a later one revised keeps the accounts: they never change.
+    own = {row.contract: row.accounts for row in history if row.accounts and row.contract is not None}
+    again = _answered_for_others(history)
     return [
         {
             "entry": row.seq,
             "time": datetime.fromtimestamp(row.time, UTC).isoformat(),
             "actor": row.actor,
             "state": row.state,
-            "contract": row.name,
+            "contract": None if row.state in ("quota", "derive") else row.name,
             "question": None if row.question is None else json.loads(row.question),
             "access": kind_of(row),
             "fresh": row.fresh,
             "refines": row.parent,
             "private": row.private,
-            "cost": _cost(max((charge.cost for charge in row.charges), default=0)),
+            "cost": _cost(max((charge.cost for charge in row.charges if charge.account in _own(row, own)), default=0)),
             "mechanism": None if row.mechanism is None else row.mechanism.kind,
             "scale": None if row.mechanism is None else str(row.mechanism.scale),
             "cells": row.cells,
             "repeats": repeats.get(row.seq, 0),
             **_delta_record(row),
+            **({"answered_for_others": True} if row.seq in again else {}),
+            **_also_record(row, own),
+            **_governing_record(row),
             **({"reason": row.reason} if row.state in _ACTS else {}),
             **_schedule_fields(row),
             **({"about": list(row.about)} if row.about else {}),
@@ -321,6 +330,38 @@ def _now(row: HistoryRow) -> dict[str, object]:
         else:
             told["flagged"] = True
     return {name: value for name, value in told.items() if value is not None}
+
+
+def _answered_for_others(history: Sequence[HistoryRow]) -> set[int]:
+    """The requests for what others had asked before, to whom alone that answer is served: new accesses, in full."""
+    texts: dict[str, set[str]] = {}
+    found = set()
+    for row in history:
+        if row.question is not None:
+            question = json.loads(row.question)
+            question.pop("answers", None)
+            known = texts.setdefault(json.dumps(question, sort_keys=True), set())
+            if known - {row.question}:
+                found.add(row.seq)
+            known.add(row.question)
+    return found
+
+
+def _own(row: HistoryRow, own: Mapping[str, tuple[int, ...]]) -> Collection[int]:
+    """The accounts of a request's data set; of an act, all that it charges."""
+    return own.get(row.contract or "", [charge.account for charge in row.charges])
+
+
+def _also_record(row: HistoryRow, own: Mapping[str, tuple[int, ...]]) -> dict[str, object]:
+    """What accounts were charged that the data are derived from, by their numbers, each in its own measure."""
+    others = {str(one.account): _cost(one.cost) for one in row.charges if one.account not in _own(row, own)}
+    return {"also": others} if others else {}
+
+
+def _governing_record(row: HistoryRow) -> dict[str, object]:
+    if row.state == "quota":
+        return {"quota": row.name, "members": [member or "(erased)" for member in row.members]}
+    return {"data": row.name, "parents": list(row.parents)} if row.state == "derive" else {}
 
 
 def _delta_record(row: HistoryRow) -> dict[str, object]:
@@ -380,6 +421,8 @@ def contract_table(contract: Contract) -> Table:
         ("a question", f"spends {exact_text(budget.default_share)} of it where no cost is named"),
         ("receipts", f"at order {exact_text(budget.receipt_order)}"),
         ("data", f"{contract.data.name}, version {contract.data.version}"),
+        *([("derived from", ", ".join(contract.data.derived_from))] if contract.data.derived_from else []),
+        ("answers", contract.answers_words),
         ("sums of", ", ".join(name for name in contract.columns if contract.numeric(name)) or "nothing"),
         (
             "groups by",
@@ -416,6 +459,20 @@ def unprotected(contracts: Iterable[Contract]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
+def derived(signed: Mapping[str, Sequence[Contract]]) -> dict[str, list[str]]:
+    """The data sets that are derived from others, each with its parents."""
+    found = {name: contracts[-1].data.derived_from for name, contracts in signed.items()}
+    return {name: list(parents) for name, parents in found.items() if parents}
+
+
+def shared_words(contracts: Sequence[Contract]) -> list[str]:
+    """To whom stored answers of a data set are served, contract by contract, and whose accounts it charges besides."""
+    parents = contracts[-1].data.derived_from
+    words = [f"Derived from {', '.join(parents)}: its releases are charged there, too."] if parents else []
+    scopes = dict.fromkeys(one.answers_words for one in contracts)
+    return [*words, *scopes]
+
+
 def unprotected_words(contracts: Iterable[Contract]) -> str:
     """The same in words."""
     names = unprotected(contracts)
@@ -438,6 +495,8 @@ def _state(record: dict[str, object]) -> str:
         marks.append(f"refines {record['refines']}")
     if record["repeats"]:
         marks.append(f"repeats: {record['repeats']}")
+    if record.get("answered_for_others"):
+        marks.append("again, for others")
     if not record["private"]:
         marks.append("NOT PRIVATE")
     now = record.get("now")
@@ -472,6 +531,9 @@ def _what(record: dict[str, object]) -> str:
         column += f" where {words(question['where']['condition'])}"
     by = ", ".join(group["name"] for group in question["by"])
     part = f" in part {question['part']['name']}" if "part" in question else ""
+    if "answers" in question:
+        # Neither of them is served what was stored for others.
+        part += f" for {question['answers'].get('asker', question['answers']['contract'])} only"
     return f"{question['statistic']}{column}{f' by {by}' if by else ''}{part}, v. {question['version']}"
 
 
@@ -488,6 +550,13 @@ def _amended(record: dict[str, object], field: str, text: str) -> str:
 
 def _act(record: dict[str, object]) -> str:
     caps, reason = record.get("caps"), _amended(record, "reason", str(record["reason"] or "(erased)"))
+    if record["state"] == "quota":
+        amount = ", ".join(dict.fromkeys(caps.values())) if isinstance(caps, dict) else "lifted"
+        return f"quota {record['quota']} of {_listed(record['members'])}: {amount}: {reason}"
+    if record["state"] == "derive":
+        parents = record["parents"]
+        what = f"derived from {_listed(parents)}" if parents else "shares no row with other data sets"
+        return f"{record['data']} {what}: {reason}"
     about = record.get("about")
     if isinstance(about, list):
         more = f" and {len(about) - _LISTED_MAX} more" if len(about) > _LISTED_MAX else ""
@@ -500,6 +569,10 @@ def _act(record: dict[str, object]) -> str:
     if record["state"] in ("schedule", "leave"):
         what += f" {record['schedule']}"
     return f"{what}: {reason}"
+
+
+def _listed(names: object) -> str:
+    return ", ".join(str(name) for name in names) if isinstance(names, list) else ""
 
 
 def _amount(value: Fraction, places: int) -> str:

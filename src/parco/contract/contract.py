@@ -39,7 +39,7 @@ from parco.contract.division import WHOLE, check_parts, check_period, part_names
 from parco.contract.document import blanks, faults, parse_document
 from parco.contract.fields import Count, Exact, Name, Part, check_distinct, distinct_names, whole
 from parco.contract.rules import Normal
-from parco.errors import ContractError
+from parco.errors import ContractError, InternalError
 from parco.measure import exact_text
 
 __all__ = ["Contract", "Data", "Unit"]
@@ -60,6 +60,12 @@ class Data(Part):
     version: Name = "1"
     table: Name | None = None
     """Which table of the data set this contract reads, where it has several with the same unit."""
+    # None where there are none, and in one order: then two files that say the same have one text.
+    derived_from: Annotated[
+        tuple[Name, ...] | None,
+        AfterValidator(lambda names: tuple(sorted(set(names))) if names else None),
+    ] = None
+    """The data sets of the ledger that its rows are made of (a copy, view, subset or join): they are charged, too."""
     # None where it is the default dialect: then the contract has the text it had before dialects could be declared.
     csv: Annotated[
         Csv | None,
@@ -108,6 +114,12 @@ class Contract(Part):
     )
     parts: Annotated[Mapping[Name, Exact], BeforeValidator(distinct_names), _READ_ONLY, _AS_DICT] | None = None
     """The share of the units in each part; each part has an account of its own."""
+    # None where it is the default: then the contract has the text it had before a scope could be declared.
+    answers: Annotated[
+        Literal["ledger", "contract", "actor"] | None,
+        AfterValidator(lambda scope: None if scope == "ledger" else scope),
+    ] = None
+    """To whom a stored answer is served again: whoever can open the ledger, its contract's askers, or its own asker."""
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
 
     @classmethod
@@ -150,7 +162,14 @@ class Contract(Part):
             if not isinstance(self.columns.get(bins.column), bins.over):
                 raise ValueError(f"bins.{name}: {bins.column} is not declared as a column of type {bins.over_words}")
         check_parts(self.parts, neighbours=self.unit.neighbours)
+        if self.data.name in (self.data.derived_from or ()):
+            raise ValueError("data.derived_from: a data set is not derived from itself")
         if (period := self.unit.period) is not None:
+            if self.data.derived_from is not None:
+                raise ValueError(
+                    "data.derived_from: with unit.period each period has its own account, while the whole unit is what"
+                    " a parent protects: leave out period, or publish from the parent itself"
+                )
             keys = self.bins[period].keys if period in self.bins else None
             check_period(keys, neighbours=self.unit.neighbours, parts=self.parts is not None)
         return self
@@ -197,6 +216,8 @@ class Contract(Part):
         if unit.normal is not None:
             # Two normal forms tell persons apart differently: they protect different units.
             deltas["unit_normal"] = ",".join(unit.normal)
+        if self.data.derived_from is not None:
+            division["derived_from"] = list(self.data.derived_from)
         return canonical.encode(
             {"measure": str(budget.measure), "neighbours": unit.neighbours, "unit": unit.column, **deltas, **division}
         ).decode()
@@ -223,6 +244,26 @@ class Contract(Part):
         if self.unprotected == "none":
             return "Nothing is declared unprotected."
         return f"Declared unprotected, so that no claim covers it: {', '.join(self.unprotected)}."
+
+    @property
+    def answers_words(self) -> str:
+        """To whom stored answers are served again, and what that does not hide, in words."""
+        to = {
+            None: "everybody who can open this ledger",
+            "contract": f"whoever asks under the contract {self.name!r}; others pay for their own",
+            "actor": "the one who asked, by the name given; others pay for their own",
+        }[self.answers]
+        return f"Stored answers are served to {to}. Whoever can read the ledger itself sees all of them."
+
+    def served_to(self, asker: str | None) -> dict[str, str] | None:
+        """To whom an answer to this asker is served, as a question holds it; None for everybody."""
+        if self.answers is None:
+            return None
+        if self.answers == "contract":
+            return {"contract": self.name}
+        if asker is None:
+            raise InternalError("an answer that is served to its asker alone needs one")
+        return {"contract": self.name, "asker": asker}
 
     def numeric(self, column: str) -> NumericColumn | None:
         """The declaration of a column that can be summed, or None."""

@@ -26,6 +26,7 @@ __all__ = [
     "record",
     "row",
     "signature",
+    "sorted_digests",
     "sorted_rows",
 ]
 
@@ -172,3 +173,16 @@ def listed(item: Codec) -> Codec:
         return tuple(item.read(part) for part in value)
 
     return Codec(lambda value: [item.write(part) for part in value], read)
+
+
+def sorted_digests(*, least: int = 1) -> Codec:
+    """At least so many digests, strictly rising."""
+
+    def read(value: object) -> tuple[str, ...]:
+        if not isinstance(value, list):
+            raise TypeError
+        found = [digest.read(part) for part in value]
+        _require(len(found) >= least and found == sorted(set(found)))
+        return tuple(found)
+
+    return Codec(list, read)

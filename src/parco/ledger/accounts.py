@@ -4,11 +4,12 @@
              └─────────▶ void
 
 A `draw` stands for `reserve` where the charge comes out of what a schedule has set aside. Before and between them stand
-`open`, `revise` (a contract has a new text), `cap` (an account's cap moves), `recover` (a lost past is charged),
-`rotate` (another key signs), `schedule` (releases fixed in advance), `leave` (a schedule ends), and the corrections:
-`amend` (a text), `supersede` (an answer), `recost` (what releases cost) and `flag` (a remark). `apply` checks each
-transition and changes nothing; a violation raises VerificationError naming the entry. No store is trusted here: each
-must leave entries that replay to the very accounts it shows.
+`open`, `revise` (a contract has a new text), `cap` (an account's cap moves), `derive` (of what a data set is made),
+`quota` (what some actors may take of accounts), `recover` (a lost past is charged), `rotate` (another key signs),
+`schedule` (releases fixed in advance), `leave` (a schedule ends), and the corrections: `amend` (a text), `supersede`
+(an answer), `recost` (what releases cost) and `flag` (a remark). `apply` checks each transition and changes nothing; a
+violation raises VerificationError naming the entry. No store is trusted here: each must leave entries that replay to
+the very accounts it shows.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from parco.ledger.entries import (
     Balance,
     Cap,
     Charge,
+    Derive,
     Draw,
     Entry,
     Flag,
@@ -34,6 +36,7 @@ from parco.ledger.entries import (
     MechanismFacts,
     Open,
     Opened,
+    Quota,
     Recost,
     Recover,
     Refine,
@@ -51,7 +54,7 @@ from parco.ledger.entries import (
     total_of,
 )
 
-__all__ = ["EMPTY", "Account", "Admitted", "Request", "State", "apply", "replay", "sharpens"]
+__all__ = ["EMPTY", "Account", "Admitted", "Request", "Share", "State", "apply", "replay", "sharpens"]
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,37 @@ class Request:
     reserve: Admitted
     state: str
     settled: int | None = None
+    realised: tuple[Charge, ...] = ()
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What it has taken of accounts so far; nothing of it was given back unless it is void."""
+        return self.realised if self.state == "settled" else self.reserve.charges
+
+
+@dataclass(frozen=True)
+class Share:
+    """A quota, and what its members' requests took of each of its accounts until another `replaced` it."""
+
+    quota: Quota
+    used: Mapping[int, int]
+    replaced: int | None = None
+
+    def limits(self, actor: str) -> bool:
+        """Whether it is in force, and this is one of its actors."""
+        return self.replaced is None and actor in self.quota.members
+
+    def has_room(self, charge: Charge) -> bool:
+        """Whether the charge fits, or is to an account that the quota does not limit."""
+        return all(
+            charge.cost <= row.cap - self.used[row.account]
+            for row in self.quota.accounts
+            if row.account == charge.account
+        )
+
+    def counted(self, taken: Mapping[int, int]) -> Share:
+        """The same after these amounts were taken of accounts, or given back where they are negative."""
+        return replace(self, used={account: used + taken.get(account, 0) for account, used in self.used.items()})
 
 
 @dataclass(frozen=True)
@@ -153,12 +187,13 @@ class State:
 
     `revisions` gives the text that replaced a contract's, `caps` the cap that an entry gave to an account, `strays` the
     entry that answered for a head, by its root, `rotations` the keys before and after an entry, and `names` the entry
-    of a contract and the digest of its name. `schedules` gives a schedule's entry and the one that ended it, `steps`
-    the question of a step, by schedule and number, and the request that drew it, `refinements` the last request that
-    refines an answered one. `corrections` gives what is about an entry or request, by that and by the correction's own
-    entry: its tag, and for `supersede` what stands instead (0 for nothing). `totals` gives what a recost stated of a
-    request on an account, with that recost's entry, `added` what it added to an account, `replaced` what stands instead
-    of an answer now: itself, another, or 0.
+    of a contract and the digest of its name. `ancestors` gives all accounts that a data set descends from, where
+    something was said of its lineage, and `shares` a quota, by its entry. `schedules` gives a schedule's entry and the
+    one that ended it, `steps` the question of a step, by schedule and number, and the request that drew it,
+    `refinements` the last request that refines an answered one. `corrections` gives what is about an entry or request,
+    by that and by the correction's own entry: its tag, and for `supersede` what stands instead (0 for nothing).
+    `totals` gives what a recost stated of a request on an account, with that recost's entry, `added` what it added to
+    an account, `replaced` what stands instead of an answer now: itself, another, or 0.
     """
 
     size: int = 0
@@ -178,6 +213,8 @@ class State:
     totals: Mapping[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
     added: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     replaced: Mapping[int, int] = field(default_factory=dict)
+    ancestors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    shares: Mapping[int, Share] = field(default_factory=dict)
 
     @property
     def current(self) -> dict[str, tuple[int, ...]]:
@@ -208,6 +245,8 @@ class _Change:
     totals: Mapping[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
     added: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     replaced: Mapping[int, int] = field(default_factory=dict)
+    ancestors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    shares: Mapping[int, Share] = field(default_factory=dict)
 
 
 _MAPPINGS = tuple(one.name for one in fields(_Change))
@@ -294,6 +333,45 @@ def _check_opened(state: State, entry: Open, *, old: dict[int, Account], new: di
         getattr(old[number], name) == getattr(new[number], name) for number in new for name in fixed
     )
     _require(same, entry, "its accounts or terms differ from those of its data set")
+
+
+def _derive(state: State, entry: Derive) -> _Change:
+    """Directly behind the entry that opened the data set, so that none of its releases was charged otherwise."""
+    own = [number for number, account in state.accounts.items() if account.dataset == entry.dataset]
+    last = [contract for contract, (seq, _) in state.names.items() if seq == entry.seq - 1]
+    first = [contract for contract, accounts in state.contracts.items() if own and accounts == tuple(own)]
+    _require(len(own) > 0 and last == first, entry, "the entry before did not open its data set")
+    _require(entry.dataset not in entry.parents, entry, "its data set is its own parent")
+    ancestors = {number for parent in entry.parents for number in state.ancestors.get(parent, ())}
+    for parent in entry.parents:
+        accounts = {number for number, account in state.accounts.items() if account.dataset == parent}
+        _require(len(accounts) > 0, entry, "one of its parents was never signed")
+        ancestors |= accounts
+    return _Change(ancestors={entry.dataset: tuple(sorted(ancestors))})
+
+
+def _quota(state: State, entry: Quota) -> _Change:
+    """What its members' requests took before counts; one of the same name is replaced."""
+    _require(all(row.account in state.accounts for row in entry.accounts), entry, "it limits an unknown account")
+    used = {row.account: 0 for row in entry.accounts}
+    for request in state.requests.values():
+        if request.state != "void" and request.reserve.actor in entry.members:
+            for charge in request.charges:
+                if charge.account in used:
+                    used[charge.account] += charge.cost
+    replaced = {
+        seq: replace(share, replaced=entry.seq)
+        for seq, share in state.shares.items()
+        if share.replaced is None and share.quota.name == entry.name
+    }
+    return _Change(shares={**replaced, entry.seq: Share(entry, used)})
+
+
+def _shared(state: State, actor: str, taken: Mapping[int, int]) -> dict[int, Share]:
+    """The quotas of an actor after a request took this much of accounts, or gave it back."""
+    if not any(taken.values()):
+        return {}
+    return {seq: share.counted(taken) for seq, share in state.shares.items() if share.limits(actor)}
 
 
 def _revise(state: State, entry: Revise) -> _Change:
@@ -438,8 +516,16 @@ def _reserve(state: State, entry: Admitted) -> _Change:
 
 
 def _admitted(state: State, entry: Admitted) -> dict[str, Any]:
+    """Its key, what it asks for, and what it takes of its actor's quotas, which count a draw when it is drawn."""
     _require(entry.key not in state.keys, entry, "its key belongs to another request")
-    return {"requests": {entry.seq: Request(entry, "reserved")}, "keys": {entry.key: entry.seq}}
+    for share in state.shares.values():
+        fits = not share.limits(entry.actor) or all(map(share.has_room, entry.charges))
+        _require(fits, entry, "a quota of its actor has no room for its charge")
+    return {
+        "requests": {entry.seq: Request(entry, "reserved")},
+        "keys": {entry.key: entry.seq},
+        "shares": _shared(state, entry.actor, {charge.account: charge.cost for charge in entry.charges}),
+    }
 
 
 def _set_aside(
@@ -447,9 +533,10 @@ def _set_aside(
 ) -> dict[int, Account]:
     """The accounts once the charges are reserved; not `fresh`, they are already, on accounts that are not overdrawn."""
     own = _current(state, entry, entry.contract)
-    _require(
-        not {charge.account for charge in charges}.isdisjoint(own), entry, "none of its contract's accounts is charged"
-    )
+    charged = {charge.account for charge in charges}
+    _require(not charged.isdisjoint(own), entry, "none of its contract's accounts is charged")
+    descends = state.ancestors.get(state.accounts[own[0]].dataset, ())
+    _require(charged.issuperset(descends), entry, "an account that its data set descends from is not charged")
     accounts = {}
     for charge in charges:
         cost, delta = (charge.cost, charge.delta) if fresh else (0, 0)
@@ -513,19 +600,24 @@ def _settle(state: State, entry: Settle) -> _Change:
     accounts = _resolved(state, entry, request.reserve.charges, entry.charges)
     balances = tuple(account.balance for account in accounts.values())
     _require(entry.accounts == balances, entry, "its accounts are not what the entries add up to")
-    resolved = replace(request, state="settled", settled=entry.seq)
-    return _Change(accounts=accounts, requests={entry.request: resolved})
+    resolved = replace(request, state="settled", settled=entry.seq, realised=entry.charges)
+    lifted = zip(request.reserve.charges, entry.charges, strict=True)
+    less = {held.account: real.cost - held.cost for held, real in lifted}
+    shares = _shared(state, entry.actor, less)
+    return _Change(accounts=accounts, requests={entry.request: resolved}, shares=shares)
 
 
 def _void(state: State, entry: Void) -> _Change:
     request = _request(state, entry, "reserved")
     ended, drawn = {entry.request: replace(request, state="void")}, request.reserve
+    shares = _shared(state, entry.actor, {charge.account: -charge.cost for charge in drawn.charges})
     if not isinstance(drawn, Draw):
-        return _Change(accounts=_given_back(state, entry, drawn), requests=ended)
+        return _Change(accounts=_given_back(state, entry, drawn), requests=ended, shares=shares)
     # Its step is open again, and its charge with the schedule, if that is still in force.
     steps = {(drawn.schedule, drawn.step): (drawn.question, None)}
     is_over = state.schedules[drawn.schedule][1] is not None
-    return _Change(accounts=_given_back(state, entry, drawn) if is_over else {}, requests=ended, steps=steps)
+    accounts = _given_back(state, entry, drawn) if is_over else {}
+    return _Change(accounts=accounts, requests=ended, steps=steps, shares=shares)
 
 
 def _given_back(state: State, entry: Void, reserve: Admitted) -> dict[int, Account]:
@@ -541,6 +633,8 @@ def _forfeit(state: State, entry: Forfeit) -> _Change:
 
 _RULES: dict[type[Any], Callable[[State, Any], _Change]] = {
     Open: _open,
+    Derive: _derive,
+    Quota: _quota,
     Revise: _revise,
     Cap: _cap,
     Reserve: _reserve,

@@ -33,6 +33,7 @@ __all__ = [
     "Cap",
     "Capped",
     "Charge",
+    "Derive",
     "Draw",
     "Entry",
     "Flag",
@@ -41,6 +42,7 @@ __all__ = [
     "MechanismFacts",
     "Open",
     "Opened",
+    "Quota",
     "Recost",
     "Recover",
     "Refine",
@@ -154,6 +156,39 @@ class Capped:
 
     account: int
     cap: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Derive:
+    """What the data set that the entry before opened is made of: rows of its `parents`, data sets signed before.
+
+    Each of its releases charges all accounts that it descends from. Without parents it says that no row of it is, or is
+    made from, a row of another data set on this ledger: a person's word, never a comparison of contents.
+    """
+
+    seq: int
+    actor: str
+    time: int
+    dataset: str
+    parents: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quota:
+    """The most that the requests of some actors, together, may take of accounts: a fair share, and no guarantee.
+
+    It replaces an earlier one of the same name; without accounts it limits nothing. What its members' requests took
+    before counts.
+    """
+
+    seq: int
+    actor: str
+    time: int
+    name: str
+    members: tuple[str, ...]
+    accounts: tuple[Capped, ...]
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -444,8 +479,10 @@ class Flag:
 
 Entry: TypeAlias = (
     Open
+    | Derive
     | Revise
     | Cap
+    | Quota
     | Reserve
     | Refine
     | Start
@@ -500,6 +537,25 @@ _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
             "measure": codecs.one_of(MEASURES),
             "order": codecs.optional(codecs.positive),
             "accounts": codecs.sorted_rows(_OPENED),
+        },
+    ),
+    "derive": (
+        Derive,
+        {
+            **_COMMON,
+            "time": codecs.amount,
+            **dict.fromkeys(("dataset", "reason"), codecs.digest),
+            "parents": codecs.sorted_digests(least=0),
+        },
+    ),
+    "quota": (
+        Quota,
+        {
+            **_COMMON,
+            "time": codecs.amount,
+            **dict.fromkeys(("name", "reason"), codecs.digest),
+            "members": codecs.sorted_digests(),
+            "accounts": codecs.sorted_rows(_CAPPED, least=0),
         },
     ),
     "revise": (

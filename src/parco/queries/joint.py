@@ -45,8 +45,12 @@ class JointPlan(ABC):
 
     @property
     def fits(self) -> bool:
-        """Whether the account holds what all would cost."""
-        return self.remaining is None or self.remaining >= 0
+        """Whether the account, and those that its data descend from, hold what all would cost."""
+        others = dict[str, Fraction]()
+        for part in self.parts:
+            for one in part.also:
+                others[one.account] = others.get(one.account, one.remaining + one.cost.value) - one.cost.value
+        return all(left >= 0 for left in others.values()) and (self.remaining is None or self.remaining >= 0)
 
     def record(self) -> dict[str, object]:
         """The plan as `parco release --dry-run --json` prints it; numbers as exact text."""

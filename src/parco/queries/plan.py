@@ -12,6 +12,7 @@ from parco.measure import (
     DELTA_UNIT,
     Cost,
     Exactable,
+    Measure,
     decimal_text,
     delta_units_floor,
     exact,
@@ -26,7 +27,7 @@ from parco.privacy.sensitivity import Sensitivity
 from parco.queries.query import Query, Statistic
 from parco.queries.sensitivity import sensitivity
 
-__all__ = ["CONFIDENCE", "Plan", "Refines", "Spend"]
+__all__ = ["CONFIDENCE", "Also", "Plan", "Refines", "Spend"]
 
 CONFIDENCE = Fraction(95, 100)
 """The level of intervals where the asker names none."""
@@ -80,6 +81,27 @@ class Refines:
 
 
 @dataclass(frozen=True)
+class Also:
+    """What another account pays for a release on data derived from its own, and what it would hold afterwards."""
+
+    account: str
+    measure: Measure
+    cost: Cost
+    remaining: Fraction
+    delta_remaining: Fraction
+
+    @property
+    def lefts(self) -> tuple[Fraction, Fraction]:
+        """What would be left of its cap and of its delta, negative where it has no room."""
+        return self.remaining, self.delta_remaining
+
+    def record(self) -> dict[str, str]:
+        """The same as exact text."""
+        left = decimal_text(self.remaining)
+        return {"account": self.account, "measure": str(self.measure), "cost": str(self.cost), "remaining": left}
+
+
+@dataclass(frozen=True)
 class Plan:
     """What one release would be; computed from contract and question, without data and without spending.
 
@@ -105,14 +127,18 @@ class Plan:
     refines: Refines | None = None
     """The answer that it makes sharper; `cost` is then what that takes beyond what was paid, `mechanism` the law of
     what comes of it."""
+    asker: str | None = None
+    """Who asks, where a session says so."""
+    also: tuple[Also, ...] = ()
+    """What the accounts pay that a derived data set descends from; a session fills them in."""
 
     @classmethod
-    def of(cls, query: Query, *, version: str, spend: Spend) -> Plan:
+    def of(cls, query: Query, *, version: str, spend: Spend, asker: str | None = None) -> Plan:
         """For every question and spend, returns the plan that the contract's measure prescribes."""
         mechanism, distance = _designed(query, spend), sensitivity(query)
         cost = Cost(mechanism.cost_units(distance, query.contract.budget.measure))
         width = _half_width(query, mechanism, spend.confidence)
-        plan = cls(query, version, mechanism, distance, cost, width, spend.confidence)
+        plan = cls(query, version, mechanism, distance, cost, width, spend.confidence, asker=asker)
         if query.finds_keys:
             return replace(plan, selection=plan.selection_of(mechanism, units=_delta_units(query.contract, spend)))
         if spend.delta is not None:
@@ -150,7 +176,7 @@ class Plan:
     @property
     def question(self) -> str:
         """The canonical text of the question this plan answers."""
-        return self.query.question(self.version)
+        return self.query.question(self.version, asker=self.asker)
 
     def record(self) -> dict[str, object]:
         """The plan as `parco release --dry-run --json` prints it; numbers as exact text."""
@@ -169,6 +195,7 @@ class Plan:
             "repeat": self.repeat,
             "fits": self.fits,
             **({} if self.refines is None else {"refines": self.refines.request}),
+            **({"also": [one.record() for one in self.also]} if self.also else {}),
             **({} if self.selection is None else self._record_of(self.selection)),
         }
 
@@ -194,7 +221,8 @@ class Plan:
     @property
     def fits(self) -> bool:
         """Whether the account holds what it would cost, as far as a session has told what would remain."""
-        return all(left is None or left >= 0 for left in (self.remaining, self.delta_remaining))
+        lefts = (self.remaining, self.delta_remaining, *(left for one in self.also for left in one.lefts))
+        return all(left is None or left >= 0 for left in lefts)
 
     def __str__(self) -> str:
         measure = self.query.contract.budget.measure
@@ -203,13 +231,18 @@ class Plan:
         delta = f" and delta {decimal_text(self.delta_units * DELTA_UNIT)}" if self.selection is not None else ""
         more = "" if self.refines is None else f" more than release {self.refines.request} did"
         price = f"{self.query}: costs {self.cost} of {measure}{delta}{more}, {self.accuracy}"
+        for one in self.also:
+            price += f", and {one.cost} of {one.measure} on {one.account!r}"
         if self.remaining is None:
             return price
         if self.delta_remaining is not None and self.delta_remaining < 0:
             left = decimal_text(self.delta_remaining + self.delta_units * DELTA_UNIT)
             return f"{price}; it would be refused: only delta {left} is left"
-        if not self.fits:
+        if self.remaining < 0:
             return f"{price}; it would be refused: only {decimal_text(self.remaining + self.cost.value)} is left"
+        if not self.fits:
+            short = next(one for one in self.also if min(one.lefts) < 0)
+            return f"{price}; it would be refused: {short.account!r}, from which the data are derived, has no room"
         return f"{price}, leaves {decimal_text(self.remaining)}"
 
 

@@ -247,11 +247,12 @@ class Query:
         """The keys of each cell that is published, in the order of the cells."""
         return iter([()]) if self.of_units else itertools.product(*self.keys)
 
-    def question(self, version: str) -> str:
+    def question(self, version: str, *, asker: str | None = None) -> str:
         """The canonical text of the question on one version of the data: its digest is what the ledger remembers.
 
-        It holds whatever the exact statistic depends on, and nothing else; a contract that changes one of these asks
-        another question.
+        It holds whatever the exact statistic depends on; a contract that changes one of these asks another question.
+        Where the contract limits to whom answers are served, it holds the contract, or that and the asker: so what is
+        stored for others is another question, neither served nor waited for nor hinted at.
         """
         contract, unit = self.contract, self.contract.unit
         limits: dict[str, object] = {"groups": self.groups}
@@ -292,7 +293,9 @@ class Query:
             record["k"] = self.k
         if self.where is not None:
             record["where"] = self.where.record()
-        return canonical.encode(record).decode()
+        # Nothing where answers are served to everybody, so that the texts of such questions stay what they were.
+        served = contract.served_to(asker)
+        return canonical.encode(record if served is None else record | {"answers": served}).decode()
 
     @property
     def accounts(self) -> tuple[str, ...]:

@@ -16,13 +16,18 @@ from parco.queries.query import Query, Statistic
 __all__ = ["query_of", "unconditional"]
 
 
-def query_of(contract: Contract, text: str, *, version: str) -> Query:
+def query_of(contract: Contract, text: str, *, version: str, asker: str | None = None) -> Query:
     """For every canonical text of a question that the contract still asks so, returns that question.
 
     QuestionError for one about another version of the data, or whose columns, keys, bounds or limits the contract
-    declares otherwise by now: that is another question. Whatever is read back is compared with the text, byte for byte.
+    declares otherwise by now, and for one whose answer is not served to this asker: that is another question. Whatever
+    is read back is compared with the text, byte for byte.
     """
     record = json.loads(text)
+    if record.get("answers") != contract.served_to(asker):
+        raise QuestionError(
+            "this answer is served to other askers alone, and only who is served can have it refined: ask for your own"
+        )
     if record["version"] != version:
         raise QuestionError(
             f"this answer is about version {record['version']} of the data, and you read version {version}: that is"
@@ -32,7 +37,7 @@ def query_of(contract: Contract, text: str, *, version: str) -> Query:
         query = _read(contract, record)
     except (QuestionError, KeyError, TypeError, ValueError):
         query = None
-    if query is None or query.question(version) != text:
+    if query is None or query.question(version, asker=asker) != text:
         raise QuestionError(
             "the contract reads this question otherwise than when it was answered (its keys, bounds, limits or columns"
             " were revised): that is another question, so ask it anew"

@@ -6,7 +6,7 @@ corrected it since stands beside it, and in its claims.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -21,9 +21,10 @@ from parco.mechanisms.refinement import RefinedGaussian
 from parco.privacy import claim, expost
 from parco.privacy.claim import Claim
 from parco.privacy.sensitivity import Sensitivity
+from parco.queries.plan import Also
 
 if TYPE_CHECKING:
-    from parco.ledger.entries import Balance, MechanismFacts
+    from parco.ledger.entries import Balance, Charge, MechanismFacts
     from parco.stores.records import AccountRow, Correction, Evidence, Settled, Stored
     from parco.stores.store import Store
 
@@ -107,6 +108,8 @@ class Receipt:
     """The schedule that it was drawn from, and its step there."""
     since: Since | None = None
     """What corrected it after it was settled; everything else here is as it was then, but for the claims."""
+    also: tuple[Also, ...] = ()
+    """What the accounts paid that the data are derived from, and what they held when this release was settled."""
 
     @property
     def measure(self) -> Measure:
@@ -144,6 +147,17 @@ class Receipt:
             return "each unit is in one part"
         return f"one {unit.column} in all of them loses their sum, {self.cost_in_all}"
 
+    @property
+    def lifetime_words(self) -> str:
+        """What one unit had lost at most when this release was settled, in words."""
+        unit, lost = self.contract.unit, f"{self.spent} of {self.measure}"
+        if unit.period is None:
+            return f"one {unit.column} lost at most {lost} by all releases until then"
+        return (
+            f"one {unit.column} lost at most {lost} in that {unit.period} of these in which most was lost; who is in "
+            "several loses their sum, which `parco budget` shows for all"
+        )
+
     def claims(self) -> tuple[Claim, ...]:
         """What may be claimed of all releases on the account up to `position`.
 
@@ -176,6 +190,8 @@ class Receipt:
             divided |= {"refines": list(self.refines), "path_cost": str(self.path_cost)}
         if contract.unit.period is not None:
             divided["cost_in_all_periods"] = str(self.cost_in_all)
+        if self.also:
+            divided["also"] = [one.record() for one in self.also]
         return {
             "release": self.release,
             "position": self.position,
@@ -199,6 +215,7 @@ class Receipt:
             "bound": exact_text(self.bound),
             "claims": [one.record() for one in self.claims()],
             "unprotected": contract.unprotected if contract.unprotected == "none" else list(contract.unprotected),
+            "answers": contract.answers or "ledger",
             "private": self.private,
             "parco": self.parco,
             "evidence": self.evidence.record(),
@@ -218,6 +235,8 @@ class Receipt:
             f"  bound      {_short(self.bound)}{order} (the privacy loss this release{with_them} may have had)",
             f"  contract   {self.contract.name}, {self.contract.digest[:16]}…",
             f"  protected  one {self.contract.unit.column}. {self.contract.unprotected_words}",
+            f"  lifetime   {self.lifetime_words}",
+            f"  answers    {self.contract.answers_words}",
             f"  ledger     entry {self.position} of head {head.size}, root {head.root[:16]}…, parco {self.parco}",
         ]
         if self.accounts != (WHOLE,):
@@ -233,6 +252,10 @@ class Receipt:
             lines.insert(
                 2, f"  drawn      step {self.drawn[1]} of the schedule {self.drawn[0]}, which set its cost aside"
             )
+        for one in self.also:
+            left = decimal_text(one.remaining)
+            also = f"  also       {one.cost} of {one.measure} on {one.account!r}, from which the data are derived"
+            lines.insert(2, f"{also}; {left} remained")
         if not self.private:
             lines.append("  NOT PRIVATE: the random bits came from a tape")
         if self.since is not None:
@@ -260,7 +283,8 @@ class JointReceipt(Receipt):
         known = {one.name: getattr(last, one.name) for one in fields(Receipt)}
         cost, private = Cost(sum(part.cost.units for part in parts)), all(part.private for part in parts)
         delta = sum((part.delta for part in parts), Fraction(0))
-        return cls(**{**known, "question": question, "cost": cost, "delta": delta, "private": private}, parts=parts)
+        own = {"question": question, "cost": cost, "delta": delta, "private": private, "also": _together(parts)}
+        return cls(**{**known, **own}, parts=parts)
 
     @property
     def bound(self) -> Fraction:
@@ -290,10 +314,15 @@ def receipt_of(
 ) -> Receipt:
     """The receipt of a stored answer, every figure from the ledger; question, limits and version are told in words.
 
-    `labels` names the accounts. All that a question charges pay alike; what is told is of the one that has least left.
-    `until`: corrections up to this entry, by default all that there are.
+    `labels` names the data set's accounts. All of them that a question charges pay alike; what is told is of the one
+    that has least left. Others are those that the data set descends from. `until`: corrections up to this entry, by
+    default all that there are.
     """
-    balance = min(stored.accounts, key=lambda one: (one.cap - one.spent - one.reserved, one.account))
+    paid = [charge for charge in stored.charges if charge.account in labels]
+    balance = min(
+        (one for one in stored.accounts if one.account in labels),
+        key=lambda one: (one.cap - one.spent - one.reserved, one.account),
+    )
     fixed = store.fixed_cap(balance.account, before=stored.position)
     reserve = stored.reserve
     return Receipt(
@@ -305,8 +334,8 @@ def receipt_of(
         contract=Contract.from_text(store.contract_text(reserve.contract)),
         mechanism=mechanism_in(stored),
         sensitivity=Sensitivity(l1=reserve.sensitivity.l1, l2_squared=reserve.sensitivity.l2_squared),
-        cost=Cost(max(charge.cost for charge in stored.charges)),
-        delta=max(charge.delta for charge in stored.charges) * DELTA_UNIT,
+        cost=Cost(max(charge.cost for charge in paid)),
+        delta=max(charge.delta for charge in paid) * DELTA_UNIT,
         cap=Cost(balance.cap),
         spent=Cost(balance.spent + balance.reserved),
         private=reserve.private,
@@ -315,14 +344,20 @@ def receipt_of(
         fixed_cap=None if fixed is None else Cost(fixed),
         refines=tuple(stored.before),
         asked=reserve.question,
-        accounts=tuple(labels[charge.account] for charge in stored.charges),
+        accounts=tuple(labels[charge.account] for charge in paid),
+        also=() if len(paid) == len(stored.charges) else _also(store, stored, labels),
         drawn=None if not isinstance(reserve, Draw) else (store.schedule_name(reserve.schedule), reserve.step),
-        since=_since(store, stored, balance, until=until),
+        since=_since(store, stored, balance, paid=paid, until=until),
     )
 
 
-def _since(store: Store, stored: Stored, balance: Balance, *, until: int | None) -> Since | None:
-    """What corrects a release, and what was added to the account that is told; None where there is nothing."""
+def _since(
+    store: Store, stored: Stored, balance: Balance, *, paid: Sequence[Charge], until: int | None
+) -> Since | None:
+    """What corrects a release, and what was added to the account that is told; None where there is nothing.
+
+    `paid`: what the data set's own accounts were charged.
+    """
     corrections = store.corrections(stored.request, until=until)
     added, delta_added = store.added_since(balance.account, after=stored.position, until=until)
     if not corrections and not added and not delta_added:
@@ -331,11 +366,33 @@ def _since(store: Store, stored: Stored, balance: Balance, *, until: int | None)
     return Since(
         until=store.head().size if until is None else until,
         corrections=corrections,
-        cost=Cost(costs[-1] if costs else max(charge.cost for charge in stored.charges)),
+        cost=Cost(costs[-1] if costs else max(charge.cost for charge in paid)),
         added=added * COST_UNIT,
         delta_added=delta_added * DELTA_UNIT,
         delta_spent=(balance.delta_spent + balance.delta_reserved) * DELTA_UNIT,
     )
+
+
+def _also(store: Store, stored: Stored, labels: Mapping[int, str]) -> tuple[Also, ...]:
+    """What accounts paid that are none of the data set's own."""
+    rows, found = {row.account: row for row in store.accounts()}, []
+    for charge, balance in zip(stored.charges, stored.accounts, strict=True):
+        if charge.account not in labels:
+            left = (balance.cap - balance.spent - balance.reserved) * COST_UNIT
+            delta_left = (balance.delta_cap - balance.delta_spent - balance.delta_reserved) * DELTA_UNIT
+            row = rows[charge.account]
+            found.append(Also(row.title, row.measure, Cost(charge.cost), left, delta_left))
+    return tuple(found)
+
+
+def _together(parts: Sequence[Receipt]) -> tuple[Also, ...]:
+    """What each other account paid for all parts, and what it held after the last of them."""
+    found: dict[str, Also] = {}
+    for part in sorted(parts, key=lambda part: part.position):
+        for one in part.also:
+            before = found[one.account].cost.units if one.account in found else 0
+            found[one.account] = replace(one, cost=Cost(before + one.cost.units))
+    return tuple(found.values())
 
 
 def mechanism_in(stored: Settled) -> Mechanism:

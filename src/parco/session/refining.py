@@ -47,7 +47,8 @@ class Refiner:
             raise RequestError(f"release {self._number} has no answer on this ledger: see `parco history`")
         if named.reserve.private != session._private:
             raise RequestError("noise from a tape and noise that is private are not mixed: ask anew on its own ledger")
-        _check_kind(mechanism_in(named), session.contract.budget.measure)
+        for measure in {session.contract.budget.measure, *session._signed.ancestors.values()}:
+            _check_kind(mechanism_in(named), measure)
         question = self._store.text(named.reserve.question)
         if question is None:
             raise RequestError(f"the question of release {self._number} was erased, so that nobody can ask it again")
@@ -60,7 +61,7 @@ class Refiner:
             raise RequestError("this answer was charged for other contributions than the contract now allows: ask anew")
 
     def _read(self, question: str) -> Query:
-        query = query_of(self._session.contract, question, version=self._session.version)
+        query = query_of(self._session.contract, question, version=self._session.version, asker=self._session.actor)
         if query.finds_keys:
             raise QuestionError("selected keys are not refined: which keys there are was decided by the noise itself")
         return query
@@ -68,7 +69,8 @@ class Refiner:
     def planned(self, spend: Spend) -> Plan:
         """What it would cost; with what would remain, or `repeat` where a stored answer is sharp enough."""
         plan, _ = self._planned(spend)
-        return replace(plan, remaining=self._session._remaining(self._query) - plan.cost.value)
+        remaining = self._session._remaining(self._query) - plan.cost.value
+        return replace(plan, remaining=remaining, also=() if plan.repeat else self._session._also(plan, ()))
 
     def release(self, spend: Spend) -> Release[Any]:
         """The sharper answer; where another was first, its answer if that serves, or else that one made sharper."""
@@ -126,6 +128,7 @@ class Refiner:
             cost=Cost(max(0, more)),
             half_width=_half_width(law, spend),
             confidence=spend.confidence,
+            asker=self._session.actor,
             refines=Refines(leaf.request, mechanism_in(leaf), _drawn(path)),
         )
 

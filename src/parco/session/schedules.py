@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -73,6 +73,11 @@ def planned(session: Session, asks: Sequence[ScheduledAsk]) -> list[tuple[Plan, 
 
     Raises QuestionError for what cannot be fixed in advance, or what the contract does not allow.
     """
+    if session.contract.data.derived_from is not None:
+        raise QuestionError(
+            "a schedule is signed on data that are derived from no other: the accounts that these descend from have"
+            " claims of their own, which no schedule here is part of; ask without a schedule"
+        )
     found = []
     for one in asks:
         if one.ask.fresh or one.ask.key is not None:
@@ -95,7 +100,7 @@ def steps_of(session: Session, plans: Iterable[tuple[Plan, tuple[str, ...]]]) ->
     """The steps as the ledger is asked to sign them, with their questions as full texts."""
     return tuple(
         Steps(
-            questions=tuple(plan.query.question(version) for version in versions),
+            questions=tuple(replace(plan, version=version).question for version in versions),
             mechanism=MechanismFacts(plan.mechanism.kind, plan.mechanism.scale, plan.mechanism.lattice),
             sensitivity=SensitivityFacts(plan.sensitivity.l1, plan.sensitivity.l2_squared),
             cells=plan.query.published,

@@ -31,13 +31,13 @@ from parco.contract.fields import label
 from parco.errors import BusyError, ContractChangedError, ForfeitedError, QuestionError, RequestError, SharperError
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
-from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Exactable, decimal_text
+from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Exactable, Measure, decimal_text
 from parco.mechanisms.mechanism import Additive, Exponential
 from parco.mechanisms.selection import Selection
 from parco.noise.bits import BitSource, CipherBits
 from parco.privacy.claim import Claim
 from parco.queries.joint import BoundsPlan, MeanPlan, QuantilePlan, VariancePlan
-from parco.queries.plan import Plan, Spend
+from parco.queries.plan import Also, Plan, Spend
 from parco.queries.quantile import runs
 from parco.queries.query import Query
 from parco.session.accesses import Accesses
@@ -46,6 +46,7 @@ from parco.session.ask import Ask
 from parco.session.bounds import BoundsAnswer, bounds_release
 from parco.session.correcting import Correcting
 from parco.session.keys import keys_answer
+from parco.session.lifetime import Lifetime, lifetime_of
 from parco.session.mean import MeanAnswer, mean_release
 from parco.session.quantile import QuantileAnswer, quantile_release
 from parco.session.questions import (
@@ -70,7 +71,7 @@ from parco.session.variance import VarianceAnswer, variance_release
 
 if TYPE_CHECKING:
     from parco.engines.duckdb import DuckDBEngine, Found
-    from parco.stores.records import AccountRow, HistoryRow, Request, Settled, Stored
+    from parco.stores.records import AccountRow, HistoryRow, QuotaRow, Request, Settled, Stored
 
 __all__ = ["Planner", "Session", "default_actor", "default_ledger"]
 
@@ -148,6 +149,15 @@ class Session(
     def budget(self) -> list[AccountRow]:
         """The ledger's accounts as they stand."""
         return self._store.accounts()
+
+    def quotas(self) -> list[QuotaRow]:
+        """The quotas in force on the ledger, each with every account that it limits."""
+        return self._store.quotas()
+
+    def lifetime(self) -> Lifetime:
+        """The most that one unit can have lost by all releases so far, in every period together."""
+        rows = [row for row in self._store.accounts() if row.account in self._signed.accounts.values()]
+        return lifetime_of(self.contract, rows)
 
     def history(self) -> list[HistoryRow]:
         """All signings and releases, in the order of the ledger."""
@@ -311,7 +321,7 @@ class Session(
             at=ask.at,
             k=ask.k,
         )
-        plan = Plan.of(query, version=self.version, spend=ask.spend)
+        plan = Plan.of(query, version=self.version, spend=ask.spend, asker=self.actor)
         if self._schedule is None:
             return plan
         # As it stands now: other sessions draw from it as well.
@@ -331,7 +341,8 @@ class Session(
             )
             # What a schedule draws was set aside before.
             taken = plan.cost.value if self._schedule is None else Fraction(0)
-            return replace(plan, remaining=remaining - taken, delta_remaining=left)
+            also = self._also(plan, before)
+            return replace(plan, remaining=remaining - taken, delta_remaining=left, also=also)
         mechanism = mechanism_in(stored)
         return replace(
             plan,
@@ -447,7 +458,7 @@ class Session(
             mechanism=MechanismFacts(plan.mechanism.kind, plan.mechanism.scale, plan.mechanism.lattice),
             sensitivity=SensitivityFacts(plan.sensitivity.l1, plan.sensitivity.l2_squared),
             cells=plan.query.published,
-            charges=tuple(Charge(number, plan.cost.units, plan.delta_units) for number in self._charged(plan.query)),
+            charges=self._charges(plan),
             fresh=ask.fresh,
             private=self._private,
             key=ask.key,
@@ -588,6 +599,25 @@ class Session(
         """The accounts that pay for a question, rising."""
         return sorted(self._signed.accounts[label] for label in query.accounts)
 
+    def _charges(self, plan: Plan) -> tuple[Charge, ...]:
+        """What each account pays, rising: those of the question, and all that the data set descends from."""
+        costs = dict.fromkeys(self._charged(plan.query), plan.cost.units)
+        costs |= {number: _cost_in(plan, measure) for number, measure in self._signed.ancestors.items()}
+        return tuple(Charge(number, cost, plan.delta_units) for number, cost in sorted(costs.items()))
+
+    def _also(self, plan: Plan, before: Sequence[Plan]) -> tuple[Also, ...]:
+        """What the accounts pay that the data set descends from, once plans `before` are charged."""
+        if not self._signed.ancestors:
+            return ()
+        rows, found = {row.account: row for row in self._store.accounts()}, []
+        for number, measure in self._signed.ancestors.items():
+            cost, row = _cost_in(plan, measure), rows[number]
+            taken = cost + sum(_cost_in(other, measure) for other in before)
+            deltas = plan.delta_units + sum(other.delta_units for other in before)
+            left = (row.remaining - taken) * COST_UNIT, (row.delta_remaining - deltas) * DELTA_UNIT
+            found.append(Also(row.title, measure, Cost(cost), *left))
+        return tuple(found)
+
     def _remaining(self, query: Query, before: Sequence[Plan] = ()) -> Fraction:
         """What is left on the account, or on the one of several that has least, once plans `before` are charged."""
         charged, taken = self._charged(query), Counter[int]()
@@ -692,6 +722,17 @@ def _whole_plan(ask: Ask, plans: list[Plan]) -> Plan | JointPlans:
 def _selection(plan: Plan, stored: Settled) -> Selection | None:
     """The selection that a stored answer was made by: its noise and its delta hold the threshold."""
     return plan.selection_of(mechanism_in(stored), units=max(charge.delta for charge in stored.charges))
+
+
+def _cost_in(plan: Plan, measure: Measure) -> int:
+    """What a release costs in another measure, in 10^-15, rounded up: by the facts of its noise.
+
+    What refines an answer costs what its law costs there beyond the law of that answer.
+    """
+    if plan.repeat:
+        return 0
+    paid = 0 if plan.refines is None else plan.refines.mechanism.cost_units(plan.sensitivity, measure)
+    return plan.mechanism.cost_units(plan.sensitivity, measure) - paid
 
 
 def _serving_all(asked: Sequence[tuple[Plan, Asked]]) -> tuple[Plan, Asked]:

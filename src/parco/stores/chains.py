@@ -39,8 +39,8 @@ class Acts:
         if not isinstance(entry, Recost):
             self._found[subjects(entry)[0]].append((entry, None))
             return
-        # A release that charges several accounts is told by the largest of its totals.
-        for total in {total.request: total for total in sorted(entry.totals, key=lambda one: one.cost)}.values():
+        # Of a release on derived data the last account is its own, and all of its own pay alike.
+        for total in {total.request: total for total in sorted(entry.totals, key=lambda one: one.account)}.values():
             self._found[total.request].append((entry, total))
 
     def chain(self, about: int) -> tuple[Correction, ...]:
@@ -71,7 +71,7 @@ def chain_of(connection: Connection, about: int, *, until: int | None = None) ->
     found = []
     for seq, body in connection.execute(query).all():
         entry = _entry(decode(bytes(body)), seq)
-        total = _largest(entry.totals, about) if isinstance(entry, Recost) else None
+        total = _own(entry.totals, about) if isinstance(entry, Recost) else None
         inner = chain_of(connection, seq, until=until)
         found.append(_correction(entry, total, lambda digest: texts.read(connection, digest), corrections=inner))
     return tuple(found)
@@ -97,8 +97,8 @@ def _entry(found: Entry, seq: int) -> CorrectionEntry:
     return found
 
 
-def _largest(totals: Sequence[Total], request: int) -> Total:
-    """The release's largest total; they rise by request."""
+def _own(totals: Sequence[Total], request: int) -> Total:
+    """The release's total on the last of its accounts; they rise by request."""
     place = bisect_left(totals, request, key=lambda one: one.request)
     own = []
     while place < len(totals) and totals[place].request == request:
@@ -106,7 +106,7 @@ def _largest(totals: Sequence[Total], request: int) -> Total:
         place += 1
     if not own:
         raise VerificationError(f"a recost is listed for request {request} and does not state it", entry=request)
-    return max(own, key=lambda one: one.cost)
+    return max(own, key=lambda one: one.account)
 
 
 def _correction(

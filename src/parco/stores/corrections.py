@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, case, func, insert, select, update
@@ -180,6 +180,8 @@ def affected(connection: Connection, recosting: Recosting) -> Recosted:
         if state != "reserved"
         for charge in _charges(body)
     ]
+    if recosting.cost is not None:
+        _check_measures(connection, {one.account for one in found})
     releases = tuple(one for one in found if one.total != one.before)
     queued = tuple(number for number, state, _ in own if state == "reserved")
     return Recosted(None, releases, _sums(releases), queued)
@@ -304,6 +306,13 @@ def _check_recosting(recosting: Recosting) -> None:
         raise RequestError("say what it costs by a factor or by a cost, not by both")
     if recosting.factor is not None and recosting.factor < 1:
         raise RequestError("a factor below 1 would take back what was charged: that stands")
+
+
+def _check_measures(connection: Connection, accounts: Collection[int]) -> None:
+    """RequestError where a cost would be an amount of several measures, as releases on derived data are charged in."""
+    measures = select(tables.accounts.c.measure).where(tables.accounts.c.account.in_(accounts)).distinct()
+    if len(connection.scalars(measures).all()) > 1:
+        raise RequestError("these releases charge accounts in several measures: say what they cost by a factor")
 
 
 def _stated(connection: Connection) -> tuple[dict[tuple[int, int], tuple[int, int, int]], set[int]]:

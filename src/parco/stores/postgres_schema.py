@@ -84,6 +84,8 @@ _CHANGED = {
     "accounts": _AMOUNTS,
     "contracts": "contract, opened",
     "keys": "private",
+    "quota_amounts": "used",
+    "quotas": "replaced",
     "refinements": "request",
     "requests": "state, settled",
     "schedules": "ended",

@@ -16,6 +16,7 @@ from parco.ledger.accounts import Admitted
 from parco.ledger.entries import (
     Amend,
     Cap,
+    Derive,
     Draw,
     Entry,
     Flag,
@@ -23,6 +24,7 @@ from parco.ledger.entries import (
     Leave,
     MechanismFacts,
     Open,
+    Quota,
     Recost,
     Recover,
     Refine,
@@ -301,7 +303,7 @@ def _holds(salt: bytes, body: bytes, digest: str) -> bool:
 
 
 def history_rows(connection: Connection) -> list[HistoryRow]:
-    """One row for each signing, revision, change of caps, correction and request, in order, each as it stands now."""
+    """One row for each governing act, correction and request, in order, each as it stands now."""
     known = texts.read_all(connection)
     rows: dict[int, HistoryRow] = {}
     names: dict[str, str | None] = {}
@@ -385,6 +387,9 @@ def _into(
         names[found.contract] = known.get(found.name)
         rows[found.seq] = _opened(found, known)
         return
+    if isinstance(found, Derive | Quota):
+        rows[found.seq] = _governing(found, known)
+        return
     if isinstance(found, _Act):
         if isinstance(found, Revise):
             names[found.contract] = names.get(found.revised)
@@ -415,7 +420,20 @@ def _opened(found: Open, known: Mapping[str, str | None]) -> HistoryRow:
         state="open",
         contract=found.contract,
         name=known.get(found.name),
+        accounts=tuple(one.account for one in found.accounts),
     )
+
+
+def _governing(found: Derive | Quota, known: Mapping[str, str | None]) -> HistoryRow:
+    about: dict[str, Any]
+    if isinstance(found, Quota):
+        members = tuple(map(known.get, found.members))
+        about = {"state": "quota", "name": known.get(found.name), "caps": found.accounts, "members": members}
+    else:
+        parents = tuple(map(known.get, found.parents))
+        about = {"state": "derive", "name": known.get(found.dataset), "parents": parents}
+    actor, reason = known.get(found.actor), known.get(found.reason)
+    return HistoryRow(seq=found.seq, time=found.time, actor=actor, contract=None, reason=reason, **about)
 
 
 def _act(
@@ -434,6 +452,7 @@ def _act(
         name=None if contract is None else names.get(contract),
         reason=known.get(found.reason),
         caps=found.accounts if isinstance(found, Cap) else (),
+        accounts=tuple(one.account for one in found.accounts) if isinstance(found, Revise) else (),
         charges=found.charges if isinstance(found, Recover) else (),
         about=subjects(found) if isinstance(found, Amend | Supersede | Recost | Flag) else (),
     )

@@ -17,12 +17,14 @@ __all__ = [
     "FORFEITED",
     "AccountRow",
     "Act",
+    "Allotment",
     "Closed",
     "Correction",
     "Evidence",
     "HistoryRow",
     "Opening",
     "Pending",
+    "QuotaRow",
     "Recharge",
     "Recosted",
     "Recosting",
@@ -54,7 +56,8 @@ def _now() -> int:
 class Opening:
     """What `sign` promises: texts in full (they go to the side table), cap in 10^-15, delta cap in 10^-18.
 
-    `labels` names the data set's accounts, each with these caps.
+    `labels` names the data set's accounts, each with these caps. `parents` are the data sets that it is derived from;
+    without them, `disjoint` says why it shares no row with the others on the ledger, if there are any.
     """
 
     actor: str
@@ -66,7 +69,44 @@ class Opening:
     cap: int
     delta_cap: int
     labels: tuple[str, ...] = (WHOLE,)
+    parents: tuple[str, ...] = ()
+    disjoint: str | None = None
     time: int = field(default_factory=_now)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allotment:
+    """What a quota shall be: `amount` in 10^-15 on each account of the data set, together; None lifts the quota.
+
+    The data set need not be named where there is one alone on the ledger.
+    """
+
+    actor: str
+    reason: str
+    name: str
+    amount: int | None
+    members: tuple[str, ...] = ()
+    dataset: str | None = None
+    time: int = field(default_factory=_now)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotaRow:
+    """A quota on one account, as it stands: amounts in 10^-15; `position` is the entry that made it."""
+
+    position: int
+    name: str
+    members: tuple[str, ...]
+    number: int
+    account: str
+    measure: Measure
+    amount: int
+    used: int
+
+    @property
+    def remaining(self) -> int:
+        """What its members can still ask together; negative where they had asked more before it was made."""
+        return self.amount - self.used
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +114,8 @@ class Signed:
     """A contract as it was signed or last revised, by the entry at `position`.
 
     `contract` is the digest by which entries name it, `text` its canonical text; `accounts` gives the account of each
-    label, in rising order.
+    label, in rising order. `ancestors` gives the measure of each account that the data set descends from: each of them
+    is charged, too.
     """
 
     accounts: Mapping[str, int]
@@ -83,6 +124,7 @@ class Signed:
     name: str
     dataset: str
     text: str
+    ancestors: Mapping[int, Measure] = field(default_factory=dict)
 
     @property
     def account(self) -> int:
@@ -395,14 +437,14 @@ class AccountRow:
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryRow:
-    """One signing, revision, change of caps, correction or request; erased texts are None, `name` is the contract's.
+    """One governing act, correction or request; erased texts are None, `name` is the contract's.
 
-    `state` is `open`, `revise`, `cap`, `recover`, `rotate`, `schedule`, `leave`, `amend`, `supersede`, `recost` or
-    `flag`, or for a request `reserved`, `started`, `settled`, `void` or `forfeited`; `charges` are what was realised
-    once settled, what was reserved before, nothing once void, and what a recovery charged; `parent` is the request
-    whose answer it refines. `schedule` is the name of the schedule that was signed (`set_aside` is its whole charge) or
-    left, or whose `step` a request is. `corrections` are those of this row, oldest first, `about` is what a correction
-    is of.
+    `state` is `open`, `derive`, `revise`, `cap`, `quota`, `recover`, `rotate`, `schedule`, `leave`, `amend`,
+    `supersede`, `recost` or `flag`, or for a request `reserved`, `started`, `settled`, `void` or `forfeited`; `charges`
+    are what was realised once settled, what was reserved before, nothing once void, and what a recovery charged;
+    `parent` is the request whose answer it refines. `schedule` is the name of the schedule that was signed
+    (`set_aside` is its whole charge) or left, or whose `step` a request is. `corrections` are those of this row, oldest
+    first, `about` is what a correction is of.
     """
 
     seq: int
@@ -413,6 +455,12 @@ class HistoryRow:
     name: str | None = None
     reason: str | None = None
     caps: tuple[Capped, ...] = ()
+    accounts: tuple[int, ...] = ()
+    """Of a contract in a new text: the accounts of its data set."""
+    members: tuple[str | None, ...] = ()
+    """Of a quota: its actors; its `name` is its own, and `caps` are its amounts."""
+    parents: tuple[str | None, ...] = ()
+    """Of a data set, which is then `name`: those that it is derived from."""
     question: str | None = None
     fresh: bool = False
     parent: int | None = None

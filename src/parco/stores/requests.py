@@ -33,7 +33,7 @@ from parco.errors import (
 from parco.ledger.accounts import Admitted, sharpens
 from parco.ledger.entries import Balance, Charge, Draw, Entry, Forfeit, Open, Refine, Reserve, Settle, Start, Void
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
-from parco.stores import drawing, reading, tables, texts
+from parco.stores import drawing, lineage, quotas, reading, tables, texts
 from parco.stores.append import append_all, together
 from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
@@ -100,10 +100,27 @@ _LAST = select(func.max(tables.entries.c.seq)).scalar_subquery()
 _KIND = select(_REQUESTS.private).limit(ONE).scalar_subquery()
 
 
+class _Charged(NamedTuple):
+    """An account that a request names, behind what is the same for all of them: the kind of the ledger's requests, its
+    last entry, the contract's data set, an account that this descends from and that is not charged, and a quota in
+    force, None where there is none. Behind it, for the first account, the entry that opened it.
+    """
+
+    kind: int | None
+    last: int
+    signed: str | None
+    missing: int | None
+    shared: int | None
+    account: int
+    dataset: str
+    opened: int
+    secret: bytes | None
+    signing: bytes | None
+
+
 @lru_cache(maxsize=64)
 def _charged(count: int) -> Prepared:
-    """So many accounts; beside each the request's texts, the kind of the ledger's requests, the last entry and the
-    contract's data set, and beside the first the entry that opened it."""
+    """So many accounts, each behind the request's texts as `_Charged` has them."""
     numbers: list[BindParameter[int]] = [bindparam(f"at_{place}") for place in range(count)]
     signed = select(tables.contracts.c.dataset).where(tables.contracts.c.contract == bindparam("contract"))
     named = [select(_TEXTS.digest).where(_TEXTS.lookup == bindparam(kind, type_=_TEXTS.lookup.type)) for kind in _KINDS]
@@ -116,6 +133,8 @@ def _charged(count: int) -> Prepared:
             _KIND,
             _LAST,
             signed.scalar_subquery(),
+            lineage.missing(numbers),
+            quotas.ANY,
             _ACCOUNTS.account,
             _ACCOUNTS.dataset,
             _ACCOUNTS.opened,
@@ -210,13 +229,12 @@ _NEW_REFINEMENT = Insertion(tables.refinements)
 class Look:
     """What the ledger knows about a request: digests of its actor, key and question, and the open ones in its way.
 
-    `charged` has a row for each account that the request names, as `_charged` gives them but for the texts; none where
-    the ledger has none of them.
+    `charged` has a row for each account that the request names; none where the ledger has none of them.
     """
 
     request: Request
     names: Mapping[str, str]
-    charged: Sequence[tuple[Any, ...]]
+    charged: Sequence[_Charged]
     rivals: Sequence[_Open]
 
 
@@ -231,7 +249,7 @@ def look(connection: Connection, request: Request) -> Look:
     if "key" in names or "question" in names:
         open_ones = {"question": names.get("question"), "key_digest": names.get("key")}
         rivals = [_Open(*row) for row in _RIVALS.rows(connection, open_ones)]
-    return Look(request, names, [row[len(_KINDS) :] for row in rows], rivals)
+    return Look(request, names, [_Charged(*row[len(_KINDS) :]) for row in rows], rivals)
 
 
 def _sought(accounts: Sequence[int], contract: str) -> dict[str, object]:
@@ -286,7 +304,7 @@ def decide(
     start; with a lease, it waits for it.
     """
     request = found.request
-    _check_kind(found.charged[0][0] if found.charged else None, private=request.private)
+    _check_kind(found.charged[0].kind if found.charged else None, private=request.private)
     if "key" in found.names:
         return _same_key(connection, found)
     if not request.fresh and "question" in found.names:
@@ -373,6 +391,8 @@ def _end(connection: Connection, states: Sequence[tuple[int, str]]) -> None:
             ]
     if sums:
         connection.execute(_LIFT, [_lifted(account, *amounts) for account, amounts in sorted(sums.items())])
+    voided = [reserves[number] for number, state in states if state == "reserved"]
+    quotas.give_back(connection, [(reserve.actor, reserve.charges) for reserve in voided])
     makes = [_ending(reserves[number], state) for number, state in states]
     append_all(connection, makes, last=last)
 
@@ -454,12 +474,15 @@ def superseded_error(answer: Settled) -> SupersededError:
 
 def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Started | Reserved:
     request, starts = found.request, isinstance(holder, Owner)
-    last = _check_charged(connection, found)
+    charged = _check_charged(connection, found)
+    last = charged.last
     step = None if request.schedule is None else drawing.find(connection, request, found.names.get("question"))
     old = None if request.parent is None else _check_refines(connection, found, request.parent)
     for charge in request.charges:
         # A step's charge was set aside with its schedule; on an overdrawn account nothing begins all the same.
         set_aside(connection, charge if step is None else Charge(charge.account, 0, 0))
+    if charged.shared is not None:
+        quotas.take(connection, found.names.get("actor"), request.charges)
     wanted = {"key": secrets.token_hex(_KEY_BYTES), **_texts(request)}
     with together(connection):
         names: dict[str, Any] = texts.intern_all(connection, wanted, known=found.names)
@@ -526,32 +549,32 @@ def give_back(connection: Connection, charges: Sequence[Charge]) -> None:
 
 
 def check_charged(connection: Connection, *, contract: str, charges: Sequence[Charge]) -> None:
-    """Whether the contract stands, the charges are its own, and the secrets of their data sets are at hand."""
+    """Whether the contract stands, the charges are its own and those of all that its data set descends from, and the
+    secrets of their data sets are at hand."""
     numbers = [charge.account for charge in charges]
     sought = _sought(numbers, contract) | dict.fromkeys(_KINDS)
-    rows = [row[len(_KINDS) :] for row in _charged(len(numbers)).rows(connection, sought)]
+    rows = [_Charged(*row[len(_KINDS) :]) for row in _charged(len(numbers)).rows(connection, sought)]
     _check_accounts(connection, rows, contract=contract, numbers=numbers)
 
 
-def _check_charged(connection: Connection, found: Look) -> int:
-    """The same for a request that was looked at; returns the last entry."""
+def _check_charged(connection: Connection, found: Look) -> _Charged:
+    """The same for a request that was looked at; returns the first account's row."""
     numbers = [charge.account for charge in found.request.charges]
     _check_accounts(connection, found.charged, contract=found.request.contract, numbers=numbers)
-    return found.charged[0][1] if found.charged else 0
+    return found.charged[0]
 
 
-def _check_accounts(
-    connection: Connection, rows: Sequence[tuple[Any, ...]], *, contract: str, numbers: Sequence[int]
-) -> None:
-    signed = rows[0][2] if rows else None
+def _check_accounts(connection: Connection, rows: Sequence[_Charged], *, contract: str, numbers: Sequence[int]) -> None:
+    signed = rows[0].signed if rows else None
     if signed is None:
         _check_signed(connection, contract)
-    accounts = [row[3:] for row in rows]
-    if numbers != [number for number, *_ in accounts] or all(dataset != signed for _, dataset, *_ in accounts):
+    if numbers != [row.account for row in rows] or all(row.dataset != signed for row in rows):
         raise InternalError("charges must rise by account and include one of the contract's own")
+    if rows[0].missing is not None:
+        raise InternalError("a release on derived data charges all accounts that they descend from")
     # Accounts that were opened together share their data set's secret: as a rule, one entry bound all of them.
-    bodies = {opened: body for _, _, opened, _, body in accounts if body is not None}
-    for opened, secret in {(opened, secret): None for _, _, opened, secret, _ in accounts}:
+    bodies = {row.opened: row.signing for row in rows if row.signing is not None}
+    for opened, secret in {(row.opened, row.secret): None for row in rows}:
         if opened in bodies:
             check_secret(reading.decoded(bodies[opened], opened, Open), secret)
         else:

@@ -34,6 +34,7 @@ def sign(connection: Connection, scheduling: Scheduling) -> Scheduled:
     )
     steps = tuple(replace(one, questions=tuple(next(questions) for _ in one.questions)) for one in scheduling.steps)
     charges = total_of((one, len(one.questions)) for one in steps)
+    _check_alone(connection, scheduling.contract)
     requests.check_charged(connection, contract=scheduling.contract, charges=charges)
     for charge in charges:
         requests.set_aside(connection, charge)
@@ -94,6 +95,14 @@ def find_all(connection: Connection) -> list[Scheduled]:
 def name_of(connection: Connection, position: int) -> str:
     """The name of the schedule that an entry signed, or VerificationError."""
     return texts.read(connection, reading.entry(connection, position, Schedule).name) or ""
+
+
+def _check_alone(connection: Connection, contract: str) -> None:
+    """RequestError for a data set that descends from others, whose accounts have claims of their own."""
+    ancestors, contracts = tables.ancestors.c, tables.contracts.c
+    descends = select(ancestors.account).join(tables.contracts, contracts.dataset == ancestors.dataset)
+    if connection.execute(descends.where(contracts.contract == contract)).first() is not None:
+        raise RequestError("a schedule is signed on data that are derived from no other: ask without a schedule")
 
 
 def _row(connection: Connection, name: str) -> Row[Any] | None:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, bindparam, func, insert, select
 from parco.errors import ContractChangedError, ContractError, NotSignedError, VerificationError
 from parco.ledger.entries import Open, Opened, secret_commitment
 from parco.measure import UNITS_MAX
-from parco.stores import reading, tables, texts
+from parco.stores import lineage, reading, tables, texts
 from parco.stores.append import append
 from parco.stores.records import Opening, Signed
 
@@ -40,7 +40,7 @@ def sign(connection: Connection, opening: Opening) -> Signed:
     """For every contract, the contract as signed: now, or the first time if it was signed before.
 
     Raises ContractChangedError if another text was signed under this name, ContractError if the data set has an
-    account on other terms.
+    account on other terms, or is new beside others and nobody says whether it shares rows with them.
     """
     check_amounts(opening)
     old = _find(connection, opening.dataset, opening.name)
@@ -57,6 +57,8 @@ def sign(connection: Connection, opening: Opening) -> Signed:
     terms = texts.intern(connection, "terms", opening.terms)
     if rows:
         check_terms(connection, rows, opening)
+    else:
+        lineage.check(connection, opening)
     return _open(connection, opening, dataset=dataset, terms=terms, old=[row.account for row in rows])
 
 
@@ -139,6 +141,7 @@ def _open(connection: Connection, opening: Opening, *, dataset: str, terms: str,
         for number, label in zip(numbers, labels, strict=True):
             _new_account(connection, opening, number=number, opened=seq, digests=(dataset, label, terms))
             connection.execute(insert(tables.secrets).values(account=number, secret=secret))
+        lineage.write(connection, opening, actor=actor, dataset=dataset)
     row = {"opened": seq, "dataset": dataset, "name": name, "contract": contract, "account": numbers[0]}
     connection.execute(insert(tables.contracts).values(row))
     return find_signed(connection, opening.dataset, opening.name)
@@ -176,7 +179,7 @@ def check_terms(connection: Connection, rows: list[Row[Any]], opening: Opening, 
     row = rows[0]
     differing = {
         "the measure": row.measure != str(opening.measure),
-        "the terms (protected unit, neighbours, deltas, receipt order, parts, periods)": texts.read(
+        "the terms (protected unit, neighbours, deltas, receipt order, parts, periods, lineage)": texts.read(
             connection, row.terms
         )
         != texts.normal(opening.terms),
@@ -203,7 +206,15 @@ def _find(connection: Connection, dataset: str, name: str) -> Signed | None:
         return None
     accounts = {_label(connection, one): one.account for one in accounts_of(connection, row.dataset)}
     text = contract_text(connection, row.contract)
-    return Signed(accounts=accounts, position=row.opened, contract=row.contract, name=name, dataset=dataset, text=text)
+    return Signed(
+        accounts=accounts,
+        position=row.opened,
+        contract=row.contract,
+        name=name,
+        dataset=dataset,
+        text=text,
+        ancestors=lineage.ancestors(connection, row.dataset),
+    )
 
 
 def _label(connection: Connection, row: Row[Any]) -> str:

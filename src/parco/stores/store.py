@@ -18,16 +18,18 @@ from sqlalchemy import Connection
 
 from parco.errors import InternalError, StorageError, VerificationError
 from parco.ledger.accounts import State
-from parco.stores import reading, requests, revision, schedules, signing, verify
+from parco.stores import quotas, reading, requests, revision, schedules, signing, verify
 from parco.stores.corrected import Corrected
 from parco.stores.durable import durable
 from parco.stores.lease import Lease, Watch, granted
 from parco.stores.owner import Owner, current_owner, requests_in_hand
 from parco.stores.records import (
     AccountRow,
+    Allotment,
     HistoryRow,
     Opening,
     Pending,
+    QuotaRow,
     Request,
     Reserved,
     Scheduled,
@@ -134,6 +136,16 @@ class Store(Corrected):
         """The request of an idempotency key, and its state; None where the key was never used."""
         with self._reading() as connection:
             return reading.keyed(connection, key)
+
+    @durable
+    def set_quota(self, wanted: Allotment) -> list[QuotaRow]:
+        """The quota as it then stands, account by account, empty once lifted; RequestError if it cannot be so."""
+        return self._write(lambda connection: quotas.set_quota(connection, wanted), spends=True)
+
+    def quotas(self) -> list[QuotaRow]:
+        """The quotas in force, each with every account that it limits."""
+        with self._reading() as connection:
+            return quotas.rows(connection)
 
     def fixed_cap(self, account: int, *, before: int | None = None) -> int | None:
         """The cap as signed, in 10^-15, if the account was never raised above it (before an entry); else None."""
@@ -279,7 +291,7 @@ class Store(Corrected):
             return reading.account_rows(connection)
 
     def history(self) -> list[HistoryRow]:
-        """All signings, revisions, changes of caps, corrections and requests, in order."""
+        """All governing acts, corrections and requests, in order."""
         with self._reading() as connection:
             return reading.history_rows(connection)
 

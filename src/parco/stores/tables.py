@@ -1,13 +1,14 @@
 """The tables of ledger format 1: entries and answers only ever grow, everything else can be rebuilt or may be lost.
 
 `entries` is the ledger. `texts` holds what entries name by salted digest, and may be erased. `accounts`, `caps`,
+`entries` is the ledger. `texts` holds what entries name by salted digest, and may be erased. `accounts`, `caps`,
 `contracts`, `requests`, `schedules`, `steps`, `refinements`, `corrections` and `recosts` are projections of the
 entries, kept so that spending is one conditional UPDATE. `answers`, `secrets`, `owners` and `leases` hold what no entry
 may. `tree` holds the nodes of the Merkle tree, each with the leaf that completes it, and `heads` what was signed after
-each commit; `keys` signs, and
-`strays` are heads seen outside that this ledger signed and does not extend. Every store has the same tables; what a
-database system adds to them (SQLite's triggers below, PostgreSQL's in `postgres_schema`) keeps all that is only added
-from being changed.
+each commit; `keys` signs, and `strays` are heads seen outside that this ledger signed and does not extend. `ancestors`
+says whom the releases of a derived data set charge besides, `quotas`, `quota_members` and `quota_amounts` what some
+actors may take of accounts; they are projections, too. Every store has the same tables; what a database system adds to
+them (SQLite's triggers below, PostgreSQL's in `postgres_schema`) keeps all that is only added from being changed.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ __all__ = [
     "APPLICATION_ID",
     "TRIGGERS",
     "accounts",
+    "ancestors",
     "answers",
     "caps",
     "contracts",
@@ -40,6 +42,9 @@ __all__ = [
     "leases",
     "metadata",
     "owners",
+    "quota_amounts",
+    "quota_members",
+    "quotas",
     "recosts",
     "refinements",
     "requests",
@@ -135,6 +140,44 @@ recosts = Table(
     _key("account", ForeignKey("accounts.account")),
     Column("cost", Integer, nullable=False),
     Column("delta", Integer, nullable=False),
+    sqlite_strict=True,
+)
+
+# All accounts, near and far, that a data set descends from: whoever asks it pays there, too.
+ancestors = Table(
+    "ancestors",
+    metadata,
+    Column("dataset", Text, ForeignKey("texts.digest"), primary_key=True),
+    _key("account", ForeignKey("accounts.account")),
+    sqlite_strict=True,
+)
+
+# A quota is the entry that made it; one of the same name replaces it, and nothing is ever deleted.
+quotas = Table(
+    "quotas",
+    metadata,
+    _key("quota", ForeignKey("entries.seq")),
+    Column("name", Text, ForeignKey("texts.digest"), nullable=False),
+    Column("replaced", Integer, ForeignKey("entries.seq")),
+    sqlite_strict=True,
+)
+
+quota_members = Table(
+    "quota_members",
+    metadata,
+    _key("quota", ForeignKey("quotas.quota")),
+    Column("actor", Text, ForeignKey("texts.digest"), primary_key=True),
+    sqlite_strict=True,
+)
+
+# `used` may exceed `amount`, where the quota was made after its members had spent; it is counted while in force.
+quota_amounts = Table(
+    "quota_amounts",
+    metadata,
+    _key("quota", ForeignKey("quotas.quota")),
+    _key("account", ForeignKey("accounts.account")),
+    Column("amount", Integer, CheckConstraint("amount >= 0"), nullable=False),
+    Column("used", Integer, CheckConstraint("used >= 0"), nullable=False),
     sqlite_strict=True,
 )
 

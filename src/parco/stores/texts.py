@@ -45,6 +45,7 @@ KINDS = (
     "label",
     "name",
     "question",
+    "quota",
     "reason",
     "remark",
     "schedule",

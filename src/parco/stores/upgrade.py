@@ -16,8 +16,6 @@ __all__ = ["VERSION", "run_steps"]
 VERSION = 5
 """The version of the tables that this parco reads and writes."""
 
-_SIGNED = 3
-
 # What each version added. 1 is the first.
 _CAPS = (
     "CREATE TABLE IF NOT EXISTS caps (seq INTEGER NOT NULL, account INTEGER NOT NULL,"
@@ -83,6 +81,20 @@ _CORRECTIONS = (
     " FOREIGN KEY(account) REFERENCES accounts (account)) STRICT",
 )
 
+_GOVERNANCE = (
+    "CREATE TABLE ancestors (dataset TEXT NOT NULL, account INTEGER NOT NULL, PRIMARY KEY (dataset, account),"
+    " FOREIGN KEY(dataset) REFERENCES texts (digest), FOREIGN KEY(account) REFERENCES accounts (account)) STRICT",
+    "CREATE TABLE quotas (quota INTEGER NOT NULL, name TEXT NOT NULL, replaced INTEGER, PRIMARY KEY (quota),"
+    " FOREIGN KEY(quota) REFERENCES entries (seq), FOREIGN KEY(name) REFERENCES texts (digest),"
+    " FOREIGN KEY(replaced) REFERENCES entries (seq)) STRICT",
+    "CREATE TABLE quota_members (quota INTEGER NOT NULL, actor TEXT NOT NULL, PRIMARY KEY (quota, actor),"
+    " FOREIGN KEY(quota) REFERENCES quotas (quota), FOREIGN KEY(actor) REFERENCES texts (digest)) STRICT",
+    "CREATE TABLE quota_amounts (quota INTEGER NOT NULL, account INTEGER NOT NULL,"
+    " amount INTEGER NOT NULL CHECK (amount >= 0), used INTEGER NOT NULL CHECK (used >= 0),"
+    " PRIMARY KEY (quota, account), FOREIGN KEY(quota) REFERENCES quotas (quota),"
+    " FOREIGN KEY(account) REFERENCES accounts (account)) STRICT",
+)
+
 
 def run_steps(connection: Connection, version: int) -> None:
     """Takes a ledger from `version` to VERSION; VerificationError, and nothing changes, if it does not add up.
@@ -113,8 +125,8 @@ def _to_4(connection: Connection) -> None:
 
 
 def _to_5(connection: Connection) -> None:
-    """The life of a release: schedules, steps, refinements, corrections. A ledger of before has no such entry."""
-    for statements in (_SCHEDULES, _REFINEMENTS, _CORRECTIONS):
+    """The life of a release: schedules, refinements, corrections, lineage, quotas. A ledger of before has none."""
+    for statements in (_SCHEDULES, _REFINEMENTS, _CORRECTIONS, _GOVERNANCE):
         _execute(connection, statements)
 
 

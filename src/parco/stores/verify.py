@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Row, Table, func, select
 
 from parco.errors import VerificationError
 from parco.ledger.accounts import State, replay
@@ -26,8 +27,10 @@ class Shown:
     force, `caps` what a `cap` entry gave an account, `strays` the entry that answered for a head, by its root,
     `schedules` data set, name and end of each, `steps` their questions and the requests that drew them, `refinements`
     the last request that refines an answered one, `corrections` each one's tag, by what it is about and its entry, and
-    what a `supersede` puts instead, `recosts` what each added to an account. Not compared by `check`: the public
-    `keys`, and the sizes of heads that nothing has answered for, which no entry knows.
+    what a `supersede` puts instead, `recosts` what each added to an account, `ancestors` each data set with each
+    account that it descends from, `quotas` the name of a quota and what replaced it, by its entry, `limits` its amount
+    for an account and what is used of that, `members` its actors. Not compared by `check`: the public `keys`, and the
+    sizes of heads that nothing has answered for, which no entry knows.
     """
 
     size: int
@@ -44,6 +47,10 @@ class Shown:
     refinements: Mapping[int, int]
     corrections: Mapping[tuple[int, int], tuple[str, int | None]]
     recosts: Mapping[tuple[int, int], tuple[int, int]]
+    ancestors: frozenset[tuple[str, int]] = frozenset()
+    quotas: Mapping[int, tuple[str, int | None]] = field(default_factory=dict)
+    limits: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    members: frozenset[tuple[int, str]] = frozenset()
     keys: frozenset[str] = frozenset()
     unanswered: tuple[int, ...] = ()
 
@@ -68,6 +75,10 @@ _WORDS = {
     "refinements": "the list of refinements",
     "corrections": "the list of corrections",
     "recosts": "the list of recosts",
+    "ancestors": "the lineage of data sets",
+    "quotas": "the quotas",
+    "limits": "the amounts of quotas",
+    "members": "the members of quotas",
 }
 
 
@@ -114,9 +125,22 @@ def shown(connection: Connection) -> Shown:
             (row.about, row.seq): (row.tag, row.stands) for row in connection.execute(select(tables.corrections))
         },
         recosts={(row.seq, row.account): (row.cost, row.delta) for row in connection.execute(select(tables.recosts))},
+        **_governance(connection),
         keys=frozenset(connection.scalars(select(tables.keys.c.key))),
         unanswered=tuple(size for _, size, entry in lost if entry is None),
     )
+
+
+def _governance(connection: Connection) -> dict[str, Any]:
+    def rows(table: Table) -> Sequence[Row[Any]]:
+        return connection.execute(select(table)).all()
+
+    return {
+        "ancestors": frozenset((row.dataset, row.account) for row in rows(tables.ancestors)),
+        "quotas": {row.quota: (row.name, row.replaced) for row in rows(tables.quotas)},
+        "limits": {(row.quota, row.account): (row.amount, row.used) for row in rows(tables.quota_amounts)},
+        "members": frozenset((row.quota, row.actor) for row in rows(tables.quota_members)),
+    }
 
 
 def check_kept(connection: Connection, *, secrets: bool = True) -> None:
@@ -161,6 +185,14 @@ def _added_up(state: State) -> Shown:
         refinements=dict(state.refinements),
         corrections=dict(state.corrections),
         recosts=dict(state.added),
+        ancestors=frozenset((data, account) for data, own in state.ancestors.items() for account in own),
+        quotas={number: (share.quota.name, share.replaced) for number, share in state.shares.items()},
+        limits={
+            (number, row.account): (row.cap, share.used[row.account])
+            for number, share in state.shares.items()
+            for row in share.quota.accounts
+        },
+        members=frozenset((number, actor) for number, share in state.shares.items() for actor in share.quota.members),
     )
 
 

@@ -1,0 +1,327 @@
+"""Checks a ledger with all that can happen around a release. Standard library and `offline.py`, beside it, only.
+
+`python offline_life.py LEDGER [FILE]...` means what `python offline.py LEDGER [FILE]...` does, for any ledger: also for
+one with refinements, schedules, corrections, derived data, quotas and releases that choose among candidates. FILEs may
+also hold frozen reports (`parco report --freeze`); docs/ledger-format.md describes lines and checks.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, getcontext, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING or __package__:
+    from parco.audit import offline
+else:  # run alone: the other file is in the same folder
+    sys.path.append(str(Path(__file__).parent))
+    import offline
+
+# ---- The forms of lines (see offline.py) ----
+_N, _M, _HASH = offline.KINDS["NUM"], offline.KINDS["INT"], offline.KINDS["HASH"]
+KINDS = offline.KINDS | {
+    "NOISE": "gaussian|two-sided-geometric|exponential", "NAMED": f'"{_HASH}"', "TOTAL": rf"\[{_M},{_M},{_N},{_N}\]",
+    "ADDED": rf"\[{_M},(?:-{_M}|{_N}),(?:-{_M}|{_N})\]", "FIELD": "actor|key|note|question|reason|title",
+}  # fmt: skip
+FACTS, NOISE, NORMS = offline.FACTS, offline.NOISE, offline.NORMS
+FIXED = ("cells", "charges", *FACTS)  # what a step of a schedule fixes
+REQUEST = '{"actor","cells":INT,"charges":[CHARGE,...],"contract","format":1,'
+STEP = offline.pattern(f'{{"cells":INT,"charges":[CHARGE,...],{NOISE},"questions":[NAMED,...],{NORMS}}}', KINDS)
+KINDS["STEPS"] = re.sub(r"\?P<\w+>", "?:", STEP.pattern)
+FORMS = (
+    *offline.FORMS,
+    f'{REQUEST}"fresh":BIT,"key",{NOISE},"private":BIT,"question","schedule":INT,{NORMS},"seq":INT,"step":INT,"tag":"draw",'
+    '"time":NUM}',
+    f'{REQUEST}"key",{NOISE},"parent":INT,"private":BIT,"question",{NORMS},"seq":INT,"tag":"refine","time":NUM}}',
+    '{"actor","contract","format":1,"name","seq":INT,"steps":[STEPS,...],"tag":"schedule","time":NUM}',
+    '{"actor","format":1,"reason","schedule":INT,"seq":INT,"tag":"leave","time":NUM}',
+    '{"accounts":[CAPPED,...],"actor","format":1,"members":[NAMED,...],"name","reason","seq":INT,"tag":"quota","time":NUM}',
+    '{"actor","dataset","format":1,"parents":[NAMED,...],"reason","seq":INT,"tag":"derive","time":NUM}',
+    '{"actor","entry":INT,"field":"FIELD","format":1,"reason","seq":INT,"tag":"amend","text":"HASH"?,"time":NUM}',
+    '{"actor","by":INT?,"format":1,"reason","request":INT,"seq":INT,"tag":"supersede","time":NUM}',
+    '{"actor","added":[ADDED,...],"corrects":INT?,"factor":RATIO?,"format":1,"mechanism":"NOISE","reason","seq":INT,'
+    '"tag":"recost","time":NUM,"totals":[TOTAL,...]}',
+    '{"actor","entry":INT,"format":1,"reason","seq":INT,"tag":"flag","time":NUM}',
+)  # fmt: skip
+PATTERNS = {tag: offline.pattern(form, KINDS) for form in FORMS for tag in re.findall(r'"tag":"(\w+)"', form)}
+
+
+def read(line: bytes, entry: int) -> re.Match[str]:
+    """The fields of a line, or CheckError."""
+    return offline.read(line, entry, PATTERNS)
+
+
+# ---- What choices cost (docs/mathematics.md, "Bounded range"): m choices, each of bounded range epsilon ----
+DIGITS, SLACK = 60, Decimal("1e-40")
+UNITS_MAX = 10**19  # more than any charge
+
+
+@lru_cache(maxsize=256)  # a ledger has the same few choices again and again
+def least(measure: str, order: str | None, *ratios: str) -> int | None:
+    """The least charge in 10^-15 that covers a request of choices; None where its facts are no such request's.
+
+    `ratios`: scale, lattice, l1, l2_squared. What is no rational number is worked out in decimals, with so many digits
+    more than DIGITS that what cancels leaves far more than 40; only what falls short by less than SLACK of it passes.
+    """
+    pairs = [json.loads(ratio) for ratio in (*ratios, order or "[1,1]")]
+    scale, _, l1, l2_squared, alpha = (Fraction(*pair) for pair in pairs)
+    choices, epsilon = l1**2 / l2_squared, 2 * l2_squared / l1 / scale
+    if any(math.gcd(*pair) != 1 for pair in pairs) or choices.denominator != 1 or alpha < 1:
+        return None
+    if measure == "pure":
+        return math.ceil(10**15 * choices * epsilon)
+    excess = alpha - 1 if measure == "renyi" and alpha > 1 else None
+    small = sum(max(0, len(str(one.denominator)) - len(str(one.numerator)) + 1) for one in (epsilon, excess or 1))
+    with localcontext(prec=DIGITS + 4 * small, Emax=MAX_EMAX, Emin=MIN_EMIN) as context:
+        if measure == "gdp":
+            if epsilon > 4000:  # a choice costs more than an account can hold
+                return UNITS_MAX
+            context.prec += math.ceil(epsilon / 4)  # the difference from 1 has so many zeros
+            return gaussian_units(int(choices), decimal(epsilon))
+        each = divergence(decimal(epsilon), None if excess is None else decimal(excess))
+        return math.ceil(int(choices) * each * 10**15 * (1 - SLACK))
+
+
+def decimal(value: Fraction) -> Decimal:  # in the digits of the context
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def divergence(epsilon: Decimal, excess: Decimal | None) -> Decimal:
+    """The largest Renyi divergence of order 1 + excess at bounded range epsilon, in nats; None: of order 1."""
+    near = 1 - (-epsilon).exp()
+    if excess is None:
+        return epsilon + (near / epsilon).ln() - 1 + epsilon * (-epsilon).exp() / near
+    alpha = excess + 1
+    first, second = 1 - (-alpha * epsilon).exp(), 1 - (-excess * epsilon).exp()
+    return epsilon + (excess * first / (alpha * second)).ln() + (first / (alpha * near)).ln() / excess
+
+
+def gaussian_units(choices: int, epsilon: Decimal) -> int:
+    """The least mu^2 of all choices in 10^-15: Phi(mu/2) of one is at least e^(epsilon/2)/(1 + e^(epsilon/2)).
+
+    That is erf(t) >= tanh(epsilon/4) for t^2 = mu^2/8, as it is wherever t^2 >= epsilon/2.
+    """
+    shrunk = (-epsilon / 2).exp()
+    wanted = (1 - shrunk) / (1 + shrunk) * (1 - shrunk * SLACK)
+    low, high = 0, UNITS_MAX
+    while high - low > 1:
+        middle = (low + high) // 2
+        square = Decimal(middle) / (8 * choices * 10**15)
+        covers = 2 * square >= epsilon or error_function(square) >= wanted
+        low, high = (low, middle) if covers else (middle, high)
+    return high
+
+
+def error_function(square: Decimal) -> Decimal:
+    """erf(t) at t^2: 2/sqrt(pi) e^(-t^2) (t + 2 t^3/3 + 4 t^5/15 + ...), whose terms are all positive."""
+    total, term, odd = Decimal(0), square.sqrt(), 1
+    while total + term != total:
+        total, odd = total + term, odd + 2
+        term = term * 2 * square / odd
+    root: Decimal = pi(getcontext().prec).sqrt()
+    return 2 * (-square).exp() * total / root
+
+
+@lru_cache(maxsize=16)
+def pi(digits: int) -> Decimal:
+    """16 arctan(1/5) - 4 arctan(1/239), to so many digits."""
+    unit: int = 10 ** (digits + 10)
+
+    def arctan(bottom: int) -> int:
+        total, term, odd, sign = 0, unit // bottom, 1, 1
+        while term:
+            total, term, odd, sign = total + sign * (term // odd), term // bottom**2, odd + 2, -sign
+        return total
+
+    return Decimal(16 * arctan(5) - 4 * arctan(239)) / unit
+
+
+ALIKE = ("question", "private", "cells", "kind", "l1", "l2_squared")  # what a refinement has of what it refines
+
+
+class Ledger(offline.Ledger):
+    """What the lines fed so far add up to, with all that can happen around a release."""
+
+    patterns = PATTERNS
+
+    def __init__(self, outside: Sequence[Mapping[str, Any]] = ()) -> None:
+        super().__init__(outside)
+        self.newest, self.ancestors = (0, ""), dict[str, set[int]]()  # data set opened last; whom one descends from
+        self.laws, self.refinements = dict[int, tuple[str, ...]](), dict[int, int]()  # see _reserve and _refine
+        # Of a request on an account: what a recost stated, cost, delta and its entry; what no charge or recost covers.
+        self.totals, self.owed = dict[tuple[int, int], tuple[int, int, int]](), dict[tuple[int, int], int]()
+        self.schedules = dict[int, tuple[str, str, int | None]]()  # data set, name, ended by
+        self.steps = dict[tuple[int, int], tuple[tuple[str, ...], int | None]]()  # what is fixed, drawn by
+        self.drawn = dict[int, tuple[int, int]]()  # the step that a request drew
+
+    def _open(self, found: re.Match[str]) -> None:
+        before = len(self.accounts)
+        super()._open(found)
+        self.newest = (self.size + 1, found["dataset"]) if len(self.accounts) > before else self.newest
+
+    def _derive(self, found: re.Match[str]) -> None:
+        parents, known = self.rows(found["parents"], key=64, least=0), {terms[0] for terms in self.terms.values()}
+        fits = self.newest == (self.size, found["dataset"]) and known - {found["dataset"]} >= set(parents)
+        self.need(fits, "lineage", "the entry before did not open its data set, or a parent was never signed")
+        own = {number for number, terms in self.terms.items() if terms[0] in parents}
+        self.ancestors[found["dataset"]] = own.union(*(self.ancestors.get(parent, ()) for parent in parents))
+
+    def _quota(self, found: re.Match[str]) -> None:
+        """A fair share of what accounts hold, and no part of any guarantee: who is over it is not asked here."""
+        rows, _ = self.rows(found["accounts"], least=0), self.rows(found["members"], key=64)
+        self.need(all(row[0] in self.accounts for row in rows), "lineage", "it limits an unknown account")
+
+    def set_aside(self, contract: str, facts: re.Match[str], often: int = 1) -> list[list[int]]:
+        """The same; data that descend from others charge those, too, and what is drawn was set aside before."""
+        charges = super().set_aside(contract, facts, 0 if facts.re is PATTERNS["draw"] else often)
+        due = self.ancestors.get(str(self.terms[self.contracts[contract][0]][0]), set())
+        told = "an account that its data set descends from is not charged"
+        self.need(due <= {row[0] for row in charges}, "lineage", told)
+        plain = facts.re is PATTERNS["reserve"] or not any(row[2] for row in charges)
+        self.need(plain, "priced", "a delta is charged where no keys are selected")
+        return charges
+
+    def check_cost(self, number: int, cost: int, facts: re.Match[str]) -> None:
+        """Whether an account was charged what these facts cost there, beyond what was paid for what they refine.
+
+        The cost of choices is rounded up, by at most one part in 2^40 and a unit. What a request was charged too little
+        is owed until a recost makes up for it; a step of a schedule costs nothing before it is drawn.
+        """
+        terms, choice = (str(self.terms[number][1]), self.terms[number][2]), facts["kind"] == "exponential"
+        due = (least if choice else offline.price)(*terms, *facts.group(*FACTS[choice:]))
+        if due is not None and "parent" in facts.re.groupindex:
+            due -= offline.price(*terms, facts["kind"], *self.laws[int(facts["parent"])][:4]) or 0
+        holds = due is not None and cost <= due + ((due >> 40) + 1 if choice else 0)
+        self.need(holds, "priced", offline.UNPRICED)
+        if due is not None and cost < due and facts.re is not STEP:
+            self.owed[self.size + 1, number] = due
+
+    def _reserve(self, found: re.Match[str]) -> None:
+        super()._reserve(found)
+        self.laws[self.size + 1] = found.group(*FACTS[1:], *ALIKE)
+
+    def _refine(self, found: re.Match[str]) -> None:
+        """An answer is refined once, by less noise of its own kind, and no older one than the last lost past."""
+        parent, lost = int(found["parent"]), max(self.strays.values(), default=0)
+        state, _, _, rows, *_ = self.requests.get(parent, ("", None, "", ()))
+        free = self.requests.get(self.refinements.get(parent, 0), ("void",))[0] in ("void", "forfeited")
+        self.need(state == "settled" and free and parent > lost, "refined once", "it refines what it may not")
+        scale, lattice, _, _, *alike = self.laws[parent]
+        sharper = Fraction(*json.loads(found["scale"])) < Fraction(*json.loads(scale))
+        law = found["kind"] == "gaussian" or (found["kind"] != "exponential" and found["lattice"] == lattice)
+        paying = [row[0] for row in rows] == [row[0] for row in json.loads(found["charges"])]
+        same = alike == list(found.group(*ALIKE)) and law and paying and sharper
+        self.need(same, "refined once", "it refines what it may not")
+        self._reserve(found)
+        self.refinements[parent] = self.size + 1
+
+    def _schedule(self, found: re.Match[str]) -> None:
+        self.need(found["name"] not in self.seen, "scheduled", "its name belongs to an earlier schedule")
+        self.seen.add(found["name"])
+        kinds = [(steps, json.loads(steps["questions"])) for steps in STEP.finditer(found["steps"])]
+        for steps, questions in kinds:
+            self.set_aside(found["contract"], steps, len(questions))
+        asked = [(question, *steps.group(*FIXED)) for steps, questions in kinds for question in questions]
+        self.steps |= {(self.size + 1, number): (facts, None) for number, facts in enumerate(asked, start=1)}
+        dataset = str(self.terms[self.contracts[found["contract"]][0]][0])
+        self.schedules[self.size + 1] = (dataset, found["name"], None)
+
+    def _draw(self, found: re.Match[str]) -> None:
+        place, facts = (int(found["schedule"]), int(found["step"])), found.group("question", *FIXED)
+        holds = self.steps.get(place) == (facts, None) and self.schedules[place[0]][2] is None
+        self.need(holds, "scheduled", "it is no open step of a schedule in force, as it was signed")
+        self._reserve(found)
+        self.steps[place], self.drawn[self.size + 1] = (facts, self.size + 1), place
+
+    def _leave(self, found: re.Match[str]) -> None:
+        number = int(found["schedule"])
+        dataset, name, ended = self.schedules.get(number, ("", "", 0))
+        self.need(ended is None, "scheduled", "there is no such schedule in force")
+        for (schedule, _), ((_, _, charges, *_), drawn) in self.steps.items():
+            self.move(json.loads(charges), -(schedule == number and drawn is None), 0)
+        self.schedules[number] = (dataset, name, self.size + 1)
+
+    def _void(self, found: re.Match[str]) -> None:
+        """The step that was drawn is open again, and its schedule, if that is in force, holds the charge as before."""
+        self._start(found)
+        number = int(found["request"])
+        if place := self.drawn.get(number):
+            self.steps[place] = (self.steps[place][0], None)
+            self.move(self.requests[number][3], self.schedules[place[0]][2] is None, 0)
+
+    def _amend(self, found: re.Match[str]) -> None:
+        self.need(int(found["entry"]) <= self.size, "amendments", "it is about an entry that is yet to come")
+
+    _flag = _amend
+
+    def _supersede(self, found: re.Match[str]) -> None:
+        numbers = (int(found["request"]), int(found["by"] or found["request"]))
+        answered = all(self.requests.get(number, ("",))[0] == "settled" for number in numbers)
+        self.need(answered, "amendments", "it puts an answer in the place of another, and one of them is none")
+
+    def _recost(self, found: re.Match[str]) -> None:
+        """Each total against what was charged and stated before, their differences against what is added."""
+        added, (p, q) = dict[int, list[int]](), json.loads(found["factor"] or "[0,1]")
+        since = int(found["corrects"] or self.size) > max(self.strays.values(), default=0)
+        for number, account, *total in self.rows(found["totals"], key=2):
+            state, _, _, rows, *_ = self.requests.get(number, ("", None, "", ()))
+            same = state in ("started", "settled", "forfeited") and self.laws[number][7] == found["mechanism"]
+            # What was not charged there is below what was.
+            first = {row[0]: row[1:] for row in rows if same}.get(account, (total[0] + 1, 0))
+            *before, stated = self.totals.get((number, account), (*first, 0))
+            low, falls = (any(map(int.__lt__, total, one)) for one in (first, before))
+            exact = math.gcd(p, q) == 1 and (not p or total[0] == -(-p * first[0] // q)) and total != before
+            corrects = not falls or (since and str(stated) == found["corrects"])
+            self.need(exact and corrects and not low, "priced", "a total is not its factor's, or below another")
+            self.totals[number, account] = (*total, self.size + 1)
+            added[account] = [a + b - c for a, b, c in zip(added.get(account, (0, 0)), total, before, strict=True)]
+            if total[0] >= self.owed.get((number, account), 0):
+                self.owed.pop((number, account), None)
+        rows = [[number, *added[number]] for number in sorted(added)]
+        told = "what it adds is not the difference of its totals"
+        self.need(found["added"] == offline.ENCODE(rows), "priced", told)
+        self.charge(rows)
+
+    def charge(self, rows: Iterable[Sequence[int]]) -> None:
+        """Spends whether there is room or not: the excess covers it, and falls with what is taken back."""
+        self.move(rows, 0, 1)
+        for account, place, amount in ((self.accounts[n], 4 * i, row[i]) for n, *row in rows for i in (0, 1)):
+            over = account[offline.SPENT + place] + account[offline.RESERVED + place] - account[offline.CAP + place]
+            account[offline.EXCESS + place] = max(0 if amount < 0 else account[offline.EXCESS + place], over)
+
+    def end(self) -> None:
+        super().end()
+        self.need(not self.owed, "priced", offline.UNPRICED, min(self.owed, default=(0, 0))[0])
+
+    def check_record(self, record: Mapping[str, Any]) -> None:
+        if record.get("tag") == "report":
+            type(self)().check_report(record)
+        else:
+            super().check_record(record)
+
+    def check_report(self, report: Mapping[str, Any]) -> None:
+        """Feeds the lines that a frozen report holds, and checks its head, texts, accounts and signature."""
+        for line in report["lines"]:
+            self.feed(line.encode())
+        self.end()
+        encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+        unsigned = {name: value for name, value in report.items() if name != "signature"}
+        message, lines = b"parco/report/1\x00" + encode(unsigned).encode(), "".join(report["lines"])
+        texts = report["texts"].items()
+        kept = all(offline.salted(one["salt"], one["text"]) == name and name in lines for name, one in texts)
+        self.need(kept, "kept", "a text is not the one that its entries name")
+        accounts = [account for one in report["data"] for account in one["accounts"]]
+        same = sorted(accounts) == list(self.accounts.values()) and encode(report["head"]) == self.head
+        self.need(same, "balanced", "its accounts or its head are not those of the ledger in it")
+        self.need(self.verify(self.keys[-1][1], report["signature"], message), "signed", "its signature is false")
+
+
+if __name__ == "__main__":
+    offline.main(Ledger, __doc__)
