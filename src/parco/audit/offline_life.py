@@ -132,7 +132,7 @@ def error_function(square: Decimal) -> Decimal:
 @lru_cache(maxsize=16)
 def pi(digits: int) -> Decimal:
     """16 arctan(1/5) - 4 arctan(1/239), to so many digits."""
-    unit = 10 ** (digits + 10)
+    unit: int = 10 ** (digits + 10)
 
     def arctan(bottom: int) -> int:
         total, term, odd, sign = 0, unit // bottom, 1, 1
