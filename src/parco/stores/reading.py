@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -424,13 +424,18 @@ def _opened(found: Open, known: Mapping[str, str | None]) -> HistoryRow:
     )
 
 
+def _names(digests: Sequence[str], known: Mapping[str, str | None]) -> tuple[str | None, ...]:
+    """In the order of the names: that of their digests, which are salted, says nothing."""
+    return tuple(sorted(map(known.get, digests), key=lambda name: name or ""))
+
+
 def _governing(found: Derive | Quota, known: Mapping[str, str | None]) -> HistoryRow:
     about: dict[str, Any]
     if isinstance(found, Quota):
-        members = tuple(map(known.get, found.members))
+        members = _names(found.members, known)
         about = {"state": "quota", "name": known.get(found.name), "caps": found.accounts, "members": members}
     else:
-        parents = tuple(map(known.get, found.parents))
+        parents = _names(found.parents, known)
         about = {"state": "derive", "name": known.get(found.dataset), "parents": parents}
     actor, reason = known.get(found.actor), known.get(found.reason)
     return HistoryRow(seq=found.seq, time=found.time, actor=actor, contract=None, reason=reason, **about)
