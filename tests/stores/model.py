@@ -326,7 +326,8 @@ class Model:
                     return "pending", number
             if answered and ask.parent is None:
                 return SharperError
-            if known:
+            # Whoever refines an answer that stands is not told of others that do not.
+            if any(ask.parent in (None, place) for place in known if place not in answered):
                 return SupersededError
         return self._admit(ask, queued=queued)
 
