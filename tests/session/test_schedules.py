@@ -256,7 +256,7 @@ def test_a_schedule_is_of_one_data_set(tmp_path: Path) -> None:
     signed(first)
     (tmp_path / "other").mkdir()
     other = shop(tmp_path / "other", dataset="other", name="other")
-    parco.sign(other, ledger=tmp_path / "shop.ledger")
+    parco.sign(other, ledger=tmp_path / "shop.ledger", disjoint="other persons")
     with pytest.raises(RequestError, match="another data set"):
         Session(other, ledger=tmp_path / "shop.ledger", schedule="weekly")
     with Session(other, ledger=tmp_path / "shop.ledger") as session:

@@ -103,7 +103,9 @@ class Life(RuleBasedStateMachine):
         old = self.model.requests[place].ask
         charges = tuple((number, cost) for number, _ in old.charges)
         more = Ask(old.question, charges, False, key, self.model.version, parent=place, depth=old.depth + 1)
-        one = replace(more, actor=old.actor, derived=old.derived)
+        # The contract of the derived data is never revised.
+        contract = old.contract if old.derived else more.contract
+        one = replace(more, actor=old.actor, derived=old.derived, contract=contract)
         expected = self.model.begin([one], serves=serves)
         serve = anything if serves else nothing
         self._agree(expected, lambda: self.store.begin_all([self._request(one)], serves=[serve]))
