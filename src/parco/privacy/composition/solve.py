@@ -25,7 +25,7 @@ _SEARCH = 100
 _POSITION = 0.8
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _LOG_C_MIN, _LOG_C_MAX, _STRIDE = math.log(1e-9), math.log(1e15), 1.5
-_NODES_PLAIN, _NODES_MAX = 1 << 14, 1 << 22
+_NODES_PLAIN, _NODES_MAX = 1 << 14, 1 << 20
 # Of smoothing: its lower bound is loose where the noise is not small beside a loss of 1.
 _VARIANCE_MOST = 4.0
 _WIDENINGS = 50
@@ -145,8 +145,17 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
             found = enclose(made, log_deltas, top=top, start=bound)
             if is_near(found, tolerance):
                 return Solved(found.lower, found.upper, rough)
+        if made is rough and found.lower > 0 and _is_hidden(rough, found.upper, log_deltas[0], tolerance):
+            break
         aim = _nearer(aim, made, found, tolerance, Aim(log_deltas[0], _below(aim, found, bound, c), _SHARE_MOST))
     raise InternalError("the composition could not be computed to the tolerance asked for")
+
+
+def _is_hidden(rough: Profile, epsilon: float, log_delta: float, tolerance: float) -> bool:
+    """Whether rounding alone leaves more open than the tolerance: more nodes of this line would not help."""
+    value, slope = rough.log_delta(epsilon)
+    seen = tolerance * max(epsilon, _SMALL) * -slope
+    return value > -math.inf and 2 * math.exp(min(rough.log_blur(epsilon) - log_delta, 0.0)) > seen
 
 
 def _below(aim: Aim, found: Solved, bound: float, c: float) -> float:
