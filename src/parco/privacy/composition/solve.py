@@ -145,17 +145,25 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
             found = enclose(made, log_deltas, top=top, start=bound)
             if is_near(found, tolerance):
                 return Solved(found.lower, found.upper, rough)
-        if made is rough and found.lower > 0 and _is_hidden(rough, found.upper, log_deltas[0], tolerance):
+        if made is rough and _is_hidden_at(rough, found.upper, log_deltas[0], tolerance):
             break
         aim = _nearer(aim, made, found, tolerance, Aim(log_deltas[0], _below(aim, found, bound, c), _SHARE_MOST))
     raise InternalError("the composition could not be computed to the tolerance asked for")
 
 
-def _is_hidden(rough: Profile, epsilon: float, log_delta: float, tolerance: float) -> bool:
-    """Whether rounding alone leaves more open than the tolerance: more nodes of this line would not help."""
+def _is_hidden_at(rough: Profile, epsilon: float, log_delta: float, tolerance: float) -> bool:
+    """Whether rounding alone leaves epsilon more open than the tolerance: more nodes of this line would not help."""
+    if epsilon == math.inf:
+        return False
     value, slope = rough.log_delta(epsilon)
-    seen = tolerance * max(epsilon, _SMALL) * -slope
-    return value > -math.inf and 2 * math.exp(min(rough.log_blur(epsilon) - log_delta, 0.0)) > seen
+    return _is_hidden(rough, epsilon, value, log_delta, -slope * tolerance * max(epsilon, _SMALL))
+
+
+def _is_hidden(rough: Profile, epsilon: float, value: float, log_delta: float, width: float) -> bool:
+    """Whether rounding alone leaves a delta of e^log_delta more open than this width of its logarithm."""
+    if value == -math.inf:
+        return rough.is_blurred(epsilon)
+    return 2 * math.exp(min(rough.log_blur(epsilon) - log_delta, 0.0)) > width
 
 
 def _below(aim: Aim, found: Solved, bound: float, c: float) -> float:
@@ -218,11 +226,15 @@ def solve_delta(order: Order, epsilons: tuple[float, float], tolerance: float) -
     c = min(c, _c_limit(order, order.moments.largest[1], tolerance))
     aim = Aim(bound - 4, epsilon, tolerance / 4)
     for attempt in range(_ATTEMPTS):
-        for made in _sharper(order, _profile(order, c, aim), late=attempt > 0):
+        rough = _profile(order, c, aim)
+        for made in _sharper(order, rough, late=attempt > 0):
             above = made.log_delta_bounds(epsilon)[1]
             below = made.log_delta_bounds(beyond)[0]
             if above - below <= tolerance:
                 return below, min(above, 0.0)
+        value = rough.log_delta(epsilon)[0]
+        if made is rough and _is_hidden(rough, epsilon, value, value, tolerance):
+            break
         aim = Aim(made.log_delta(epsilon)[0] if below > -math.inf else aim.log_delta - 4, epsilon, aim.share / 8)
     raise InternalError("the composition could not be computed to the tolerance asked for")
 
