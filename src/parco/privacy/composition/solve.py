@@ -145,7 +145,8 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
             found = enclose(made, log_deltas, top=top, start=bound)
             if is_near(found, tolerance):
                 return Solved(found.lower, found.upper, rough)
-        if made is rough and _is_hidden_at(rough, found.upper, log_deltas[0], tolerance):
+        without_balls = made is rough and _are_balls_due(rough, late=attempt > 0)
+        if without_balls and _is_hidden_at(rough, found.upper, log_deltas[0], tolerance):
             break
         aim = _nearer(aim, made, found, tolerance, Aim(log_deltas[0], _below(aim, found, bound, c), _SHARE_MOST))
     raise InternalError("the composition could not be computed to the tolerance asked for")
@@ -185,9 +186,14 @@ def _nearer(aim: Aim, made: AnyProfile, found: Solved, tolerance: float, followi
 def _sharper(order: Order, rough: Profile, *, late: bool) -> Iterator[AnyProfile]:
     """The profile in doubles, then the same in balls, where there is one and doubles seem to be what fails."""
     yield rough
-    made = order.precise(rough) if late or rough.is_blurred(rough.centre) else None
+    made = order.precise(rough) if _are_balls_due(rough, late=late) else None
     if made is not None:
         yield made
+
+
+def _are_balls_due(rough: Profile, *, late: bool) -> bool:
+    """Whether doubles seem to be what fails."""
+    return late or rough.is_blurred(rough.centre)
 
 
 def is_near(found: Solved, tolerance: float) -> bool:
@@ -233,7 +239,8 @@ def solve_delta(order: Order, epsilons: tuple[float, float], tolerance: float) -
             if above - below <= tolerance:
                 return below, min(above, 0.0)
         value = rough.log_delta(epsilon)[0]
-        if made is rough and _is_hidden(rough, epsilon, value, value, tolerance):
+        without_balls = made is rough and _are_balls_due(rough, late=attempt > 0)
+        if without_balls and _is_hidden(rough, epsilon, value, value, tolerance):
             break
         aim = Aim(made.log_delta(epsilon)[0] if below > -math.inf else aim.log_delta - 4, epsilon, aim.share / 8)
     raise InternalError("the composition could not be computed to the tolerance asked for")
