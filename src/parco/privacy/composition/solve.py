@@ -25,7 +25,7 @@ _SEARCH = 100
 _POSITION = 0.8
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _LOG_C_MIN, _LOG_C_MAX, _STRIDE = math.log(1e-9), math.log(1e15), 1.5
-_NODES_PLAIN, _NODES_MAX = 1 << 14, 1 << 20
+_NODES_PLAIN, _NODES_MAX = 1 << 14, 1 << 21
 # Of smoothing: its lower bound is loose where the noise is not small beside a loss of 1.
 _VARIANCE_MOST = 4.0
 _WIDENINGS = 50
