@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from parco.privacy.schedule import Schedule
 
 __all__ = ["DRAWS_LEAST", "may_be_refused"]
 
 # A release on a sample is a rare outlier where a unit is expected to be drawn less often than this.
 DRAWS_LEAST = 10
+# The delta at an epsilon, not the epsilon at a delta, may be refused for an epsilon above this, and where a release on
+# a sample has a loss below that.
+EPSILON_MOST, SIZE_LEAST = 30, 1e-3
 
 
-# The delta at an epsilon, not the epsilon at a delta, may be refused for losses larger than this.
-SIZE_MOST = 30
+def may_be_refused(schedule: Schedule, delta: Fraction, epsilon: Fraction | None = None) -> bool:
+    """Whether a few draws decide, as delta is below the chance of any; or the delta at a large epsilon, or of faint
+    losses on samples, is asked.
 
-
-def may_be_refused(schedule: Schedule, *, of_delta: bool = False) -> bool:
-    """Whether a few draws may decide, or the delta of wide losses is asked: InternalError is an
-    answer. Anywhere else it is a fault."""
-    if of_delta and any(release.facts.size > SIZE_MOST for release in schedule.releases):
+    InternalError is an answer then. Anywhere else it is a fault. `epsilon`: where delta is asked, else None.
+    """
+    seldom = (release.rate * release.times for release in schedule.releases if release.sampled)
+    if delta < sum((draws for draws in seldom if draws < DRAWS_LEAST), Fraction(0)):
         return True
-    return any(release.sampled and release.rate * release.times < DRAWS_LEAST for release in schedule.releases)
+    if epsilon is None:
+        return False
+    return epsilon > EPSILON_MOST or any(
+        release.sampled and release.facts.size < SIZE_LEAST for release in schedule.releases
+    )

@@ -185,6 +185,10 @@ class Profile:
         """Whether rounding hides more of delta(epsilon) than the cut-off does."""
         return self._spread(epsilon) > self.cut_off
 
+    def log_blur(self, epsilon: float) -> float:
+        """log of what rounding hides of delta(epsilon)."""
+        return self._log_scale(epsilon) + math.log(self._spread(epsilon))
+
     def _spread(self, epsilon: float) -> float:
         fixed, turning = self._rounding
         return fixed + epsilon * turning

@@ -82,6 +82,7 @@ def excess(
     `roughness`: relative error of each term, `blur`: absolute error of each loss, in units of u; Im L >= 0. With A and
     B those of a part of the height each, e^(i(a+b)L) - 1 = AB + A + B.
     """
+    line.check_work(len(terms))
     block = math.isqrt(line.count - 1) + 1
     rows, columns = np.arange(-(-line.count // block))[:, np.newaxis], np.arange(block)[:, np.newaxis]
     values = np.zeros((len(rows), block), dtype=complex)

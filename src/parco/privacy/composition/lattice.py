@@ -45,6 +45,10 @@ class LatticeProfile(Profile):
         """As `Profile.log_delta_bounds`."""
         return self._bounds(epsilon, *self._sum(epsilon))
 
+    def log_blur(self, epsilon: float) -> float:
+        """As `Profile.log_blur`."""
+        return self._log_scale(epsilon) + math.log(self._sum(epsilon)[1])
+
     def takes(self, lattice: Fraction | None) -> bool:
         """Whether losses on that lattice are on this one too: off it M has not the period that these nodes rely on."""
         return lattice is not None and (lattice / self.lattice).denominator == 1

@@ -40,7 +40,7 @@ _SHORT = 64
 _SKETCHED = 16
 # e to this is a double.
 _EXP_MOST = 700.0
-_BLOCK = 1 << 21
+_BLOCK, _CHUNK = 1 << 21, 1 << 22
 _WIDENINGS_MAX = 16
 _POINTS_MAX = 1 << 17
 
@@ -326,12 +326,20 @@ def weighted_sums(
         values = _step_by_step(terms, np.exp(turn), line.count)
         units = (2 * ELEMENTARY + 4) * np.arange(line.count)
     else:
+        line.check_work(terms.size)
         block = math.isqrt(line.count - 1) + 1
-        low, low_units = _powers(turn, block)
-        high, high_units = _powers(block * turn, -(-line.count // block))
-        values = np.matmul(high * terms[:, np.newaxis, :], low.transpose(0, 2, 1))
-        values = values.reshape(len(terms), -1)[:, : line.count]
-        units = np.full(line.count, low_units + high_units)
+        rows = -(-line.count // block)
+        sums, most = np.zeros((len(terms), rows, block), dtype=complex), 0.0
+        # Some points at a time, for memory: the sum of n products is off by no more, whatever is added first.
+        points = max(1, _CHUNK // (len(terms) * block))
+        for first in range(0, terms.shape[1], points):
+            some = slice(first, first + points)
+            low, low_units = _powers(turn[:, some], block)
+            high, high_units = _powers(block * turn[:, some], rows)
+            sums += np.matmul(high * terms[:, np.newaxis, some], low.transpose(0, 2, 1))
+            most = max(most, low_units + high_units)
+        values = sums.reshape(len(terms), -1)[:, : line.count]
+        units = np.full(line.count, most)
     return values, UNIT * (fixed + size.sum(axis=1)[:, np.newaxis] * units + turning * line.heights)
 
 

@@ -25,7 +25,7 @@ _SEARCH = 100
 _POSITION = 0.8
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _LOG_C_MIN, _LOG_C_MAX, _STRIDE = math.log(1e-9), math.log(1e15), 1.5
-_NODES_PLAIN, _NODES_MAX = 1 << 14, 1 << 22
+_NODES_PLAIN, _NODES_MAX = 1 << 14, 1 << 21
 # Of smoothing: its lower bound is loose where the noise is not small beside a loss of 1.
 _VARIANCE_MOST = 4.0
 _WIDENINGS = 50
@@ -145,8 +145,26 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
             found = enclose(made, log_deltas, top=top, start=bound)
             if is_near(found, tolerance):
                 return Solved(found.lower, found.upper, rough)
+        without_balls = made is rough and _are_balls_due(rough, late=attempt > 0)
+        if without_balls and _is_hidden_at(rough, found.upper, log_deltas[0], tolerance):
+            break
         aim = _nearer(aim, made, found, tolerance, Aim(log_deltas[0], _below(aim, found, bound, c), _SHARE_MOST))
     raise InternalError("the composition could not be computed to the tolerance asked for")
+
+
+def _is_hidden_at(rough: Profile, epsilon: float, log_delta: float, tolerance: float) -> bool:
+    """Whether rounding alone leaves epsilon more open than the tolerance: more nodes of this line would not help."""
+    if epsilon == math.inf:
+        return False
+    value, slope = rough.log_delta(epsilon)
+    return _is_hidden(rough, epsilon, value, log_delta, -slope * tolerance * max(epsilon, _SMALL))
+
+
+def _is_hidden(rough: Profile, epsilon: float, value: float, log_delta: float, width: float) -> bool:
+    """Whether rounding alone leaves a delta of e^log_delta more open than this width of its logarithm."""
+    if value == -math.inf:
+        return rough.is_blurred(epsilon)
+    return 2 * math.exp(min(rough.log_blur(epsilon) - log_delta, 0.0)) > width
 
 
 def _below(aim: Aim, found: Solved, bound: float, c: float) -> float:
@@ -168,9 +186,14 @@ def _nearer(aim: Aim, made: AnyProfile, found: Solved, tolerance: float, followi
 def _sharper(order: Order, rough: Profile, *, late: bool) -> Iterator[AnyProfile]:
     """The profile in doubles, then the same in balls, where there is one and doubles seem to be what fails."""
     yield rough
-    made = order.precise(rough) if late or rough.is_blurred(rough.centre) else None
+    made = order.precise(rough) if _are_balls_due(rough, late=late) else None
     if made is not None:
         yield made
+
+
+def _are_balls_due(rough: Profile, *, late: bool) -> bool:
+    """Whether doubles seem to be what fails."""
+    return late or rough.is_blurred(rough.centre)
 
 
 def is_near(found: Solved, tolerance: float) -> bool:
@@ -209,11 +232,16 @@ def solve_delta(order: Order, epsilons: tuple[float, float], tolerance: float) -
     c = min(c, _c_limit(order, order.moments.largest[1], tolerance))
     aim = Aim(bound - 4, epsilon, tolerance / 4)
     for attempt in range(_ATTEMPTS):
-        for made in _sharper(order, _profile(order, c, aim), late=attempt > 0):
+        rough = _profile(order, c, aim)
+        for made in _sharper(order, rough, late=attempt > 0):
             above = made.log_delta_bounds(epsilon)[1]
             below = made.log_delta_bounds(beyond)[0]
             if above - below <= tolerance:
                 return below, min(above, 0.0)
+        value = rough.log_delta(epsilon)[0]
+        without_balls = made is rough and _are_balls_due(rough, late=attempt > 0)
+        if without_balls and _is_hidden(rough, epsilon, value, value, tolerance):
+            break
         aim = Aim(made.log_delta(epsilon)[0] if below > -math.inf else aim.log_delta - 4, epsilon, aim.share / 8)
     raise InternalError("the composition could not be computed to the tolerance asked for")
 
