@@ -12,8 +12,8 @@ from mpmath import mp, mpf
 from parco.balls import precision
 from parco.errors import InternalError
 from parco.privacy.composition import Interval
-from parco.privacy.composition.aside import _THRESHOLDS as THRESHOLDS
 from parco.privacy.composition.aside import _OFF as OFF
+from parco.privacy.composition.aside import _THRESHOLDS as THRESHOLDS
 from parco.privacy.composition.aside import delta_aside, epsilon_aside, set_aside
 from parco.privacy.composition.assemble import order_of
 from parco.privacy.composition.bare import Bare
