@@ -147,7 +147,7 @@ def test_losses_that_were_moved_move_the_ends_outward(removal: bool) -> None:
     off = 50 * Fraction(OFF)
     assert found.upper > moved.upper
     assert Fraction(found.upper) >= Fraction(moved.upper) + off
-    assert Fraction(found.lower) <= max(Fraction(moved.lower) - off, 0)
+    assert Fraction(found.lower) <= max(Fraction(moved.lower) - off, Fraction(0))
 
 
 @pytest.mark.parametrize("ceiling", [0.05, 1e3])
@@ -161,9 +161,9 @@ def test_a_ceiling_above_what_is_moved_is_returned_or_undercut(ceiling: float) -
 
 def test_delta_at_zero_counts_the_way_that_losses_were_moved() -> None:
     groups, others = grouped(Schedule.of(NOISELESS).releases), partial(order_of, removal=True)
-    high = delta_aside(groups, (0.0, 0.0), 1e-6, removal=True, others=others)[1]
+    high = delta_aside(groups, (0.0, 0.0), 1e-3, removal=True, others=others)[1]
     aside = set_aside(groups, removal=True, threshold=50.0, budget=Fraction(1, 10**15), others=others)
-    least = exp_of(solve_delta(aside.order, (0.0, 0.0), 5e-7)[1], up=True)
+    least = exp_of(solve_delta(aside.order, (0.0, 0.0), 5e-4)[1], up=True)
     assert high >= least + aside.dropped + 50 * Fraction(OFF)
 
 
