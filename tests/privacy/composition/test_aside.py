@@ -12,10 +12,14 @@ from mpmath import mp, mpf
 from parco.balls import precision
 from parco.errors import InternalError
 from parco.privacy.composition import Interval
+from parco.privacy.composition.aside import _OFF as OFF
 from parco.privacy.composition.aside import _THRESHOLDS as THRESHOLDS
-from parco.privacy.composition.aside import epsilon_aside, set_aside
+from parco.privacy.composition.aside import delta_aside, epsilon_aside, set_aside
 from parco.privacy.composition.assemble import order_of
+from parco.privacy.composition.bare import Bare
 from parco.privacy.composition.groups import grouped
+from parco.privacy.composition.rounding import ELEMENTARY, UNIT, exp_of, log_interval
+from parco.privacy.composition.solve import solve, solve_delta
 from parco.privacy.schedule import Schedule
 from tests.privacy.composition.build import composed, record
 from tests.privacy.composition.exact import BITS, faults, profile_of
@@ -110,6 +114,58 @@ def test_a_composition_that_mostly_tells_is_not_set_aside() -> None:
         set_aside(
             groups, removal=True, threshold=64.0, budget=Fraction(1, 10**9), others=partial(order_of, removal=True)
         )
+
+
+LONG_RATE = "0.1689923436111171618148853068185294065718692657349648914131821"
+
+
+@pytest.mark.parametrize("rate", [LONG_RATE, LONG_RATE.replace("0.1", "0.8"), "1e-9", "0.5"])
+def test_rates_of_many_digits_are_as_near_as_those_of_few(rate: str) -> None:
+    groups = grouped(Schedule.of([record("gaussian", sensitivity="62", scale="1", rate=rate)]).releases)
+    aside = set_aside(
+        groups, removal=True, threshold=1e9, budget=Fraction(1, 10**9), others=partial(order_of, removal=True)
+    )
+    [family] = aside.order.moments.families
+    assert isinstance(family, Bare)
+    truth = mp.log(mpf(rate))
+    assert abs(family.log_rate - truth) <= 2 * ELEMENTARY * UNIT * abs(truth)
+
+
+NOISELESS = [record("gaussian", sensitivity="60", scale="1", rate="1e-3", times=50)]
+
+
+@pytest.mark.parametrize("removal", [True, False])
+def test_losses_that_were_moved_move_the_ends_outward(removal: bool) -> None:
+    """Even where the way is shorter than from one double to the next."""
+    groups, others = grouped(Schedule.of(NOISELESS).releases), partial(order_of, removal=removal)
+    delta = Fraction(1, 10**9)
+    found = epsilon_aside(groups, (delta, delta), 1e-6, removal=removal, ceiling=0.0, others=others)
+    budget = delta * Fraction(1e-6) / 100
+    aside = set_aside(groups, removal=removal, threshold=float("inf"), budget=budget, others=others)
+    log_deltas = (log_interval(delta - aside.dropped)[0], log_interval(delta + aside.dropped)[1])
+    moved = solve(aside.order, log_deltas, 1e-6)
+    off = 50 * Fraction(OFF)
+    assert found.upper > moved.upper
+    assert Fraction(found.upper) >= Fraction(moved.upper) + off
+    assert Fraction(found.lower) <= max(Fraction(moved.lower) - off, Fraction(0))
+
+
+@pytest.mark.parametrize("ceiling", [0.05, 1e3])
+def test_a_ceiling_above_what_is_moved_is_returned_or_undercut(ceiling: float) -> None:
+    groups, others = grouped(Schedule.of(NOISELESS).releases), partial(order_of, removal=False)
+    found = epsilon_aside(
+        groups, (Fraction(1, 100), Fraction(1, 100)), 1e-6, removal=False, ceiling=ceiling, others=others
+    )
+    assert found.upper <= max(ceiling, 0.0501)
+
+
+def test_delta_at_zero_counts_the_way_that_losses_were_moved() -> None:
+    entries = [record("gaussian", sensitivity="60", scale="1", rate="0.9", times=2)]
+    groups, others = grouped(Schedule.of(entries).releases), partial(order_of, removal=True)
+    high = delta_aside(groups, (0.0, 0.0), 1e-3, removal=True, others=others)[1]
+    aside = set_aside(groups, removal=True, threshold=50.0, budget=Fraction(1, 10**15), others=others)
+    least = exp_of(solve_delta(aside.order, (0.0, 0.0), 5e-4)[1], up=True)
+    assert high >= least + aside.dropped + 2 * Fraction(OFF)
 
 
 WIDE: list[Any] = [

@@ -16,6 +16,7 @@ from parco.privacy.composition.bare import Bare
 from parco.privacy.composition.excess import complex_expm1, complex_log1p, excess, log_one_and, log_rise
 from parco.privacy.composition.families import Line
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
+from parco.privacy.composition.sampled_interval import SampledInterval
 from parco.privacy.facts import Exponential, Laplace
 from parco.privacy.schedule import ScheduledRelease
 from tests.privacy.composition.build import composed, family_of
@@ -96,6 +97,19 @@ def test_moments_of_faint_and_strong_losses(kind: str, size: str, removal: bool)
         assert abs(arb(value) - total.log()) <= arb(error)
         # c times a loss is about q here, and 1e-12 of that is a hundredth of what a moment near 1 keeps.
         assert error <= 1e-12 * float(rate)
+
+
+@pytest.mark.parametrize("removal", [True, False])
+def test_a_moment_less_one_counts_the_error_of_the_rule_at_both_ends(removal: bool) -> None:
+    """That the masses add up to 1 is put in exactly: the rule has to give them too."""
+    family = family_of(
+        ScheduledRelease(Laplace(Fraction(1, 10**6), Fraction(1)), 1, Fraction(1, 1000)), removal=removal
+    )
+    assert isinstance(family, SampledInterval)
+    c = 1e-6
+    rule = family._rule(c, 0.0)
+    both = np.exp(rule.log_error) + np.exp(rule.log_plain_error)
+    assert 2 * both <= family.log_moment(c)[1] <= 4 * both
 
 
 def test_a_bare_loss_has_the_moments_of_its_mixture() -> None:

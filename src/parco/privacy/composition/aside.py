@@ -52,6 +52,7 @@ _DRAWS_FEW = 10
 # From this D/s on a draw shows. Losses are then moved by less than e^-40 at places that are likely at all.
 _BARE, _APART = 40.0, 40
 _OFF = math.exp(-_APART) * (1 + 1e-9)
+_HALF = 0.5
 
 
 @dataclass(frozen=True)
@@ -108,13 +109,14 @@ def epsilon_aside(
             # Nothing is left of delta; or nothing is told, as with the last threshold; or all is as it was.
             continue
         logs = log_interval(least)[0], log_interval(deltas[1] - aside.told[0] * _KNOWN + aside.dropped)[1]
+        inner = _moved((ceiling, ceiling), -2 * aside.off)[0]
         try:
-            found = solve(aside.order, logs, tolerance, ceiling=ceiling)
+            found = solve(aside.order, logs, tolerance, ceiling=inner)
         except InternalError:
             continue
         if found.upper <= threshold - _MARGIN:
-            low, high = max(found.lower - 1.01 * aside.off, 0.0), found.upper + 1.01 * aside.off
-            found = Solved(low, high if aside.off else found.upper)
+            ends = (found.lower, found.upper)
+            found = Solved(_moved(ends, -aside.off)[0], _moved(ends, aside.off)[1])
             if found.upper <= ceiling or is_near(found, tolerance):
                 return found
     raise InternalError("the composition could not be computed to the tolerance asked for, with outliers set aside")
@@ -130,6 +132,9 @@ def delta_aside(
         above = solve_delta(aside.order, _moved(epsilons, -aside.off), tolerance / 2)[1]
         low = aside.told[0] * _KNOWN + exp_of(below, up=False) - aside.dropped
         high = aside.told[1] + exp_of(above, up=True) + aside.dropped
+        if epsilons[0] < aside.off:
+            # There is no epsilon below 0 to ask at: up to there delta rises by no more than the way is long.
+            high += Fraction(aside.off)
         if high - low <= Fraction(tolerance) * high:
             return max(low, Fraction(0)), min(high, Fraction(1))
     raise InternalError("the composition could not be computed to the tolerance asked for, with outliers set aside")
@@ -233,9 +238,8 @@ def _bare(release: ScheduledRelease, removal: bool) -> _Left:
         return _Left(FiniteLosses(loss, np.zeros((1, 1)), times), arb(0), unlike, _OFF)
     like = ((size / 2 - (even + _APART) / size) / arb(2).sqrt()).erfc() / 2
     variance = float(release.facts.mu_squared)  # type: ignore[attr-defined]
-    rate = math.log(release.rate.numerator) - math.log(release.rate.denominator)
-    if float(release.rate) > 0.5:
-        rate = math.log1p(-float(1 - release.rate))
+    # Not as a difference of logarithms: those of long integers are off by more than that of a rate near 1 is large.
+    rate = math.log(float(release.rate)) if release.rate <= _HALF else math.log1p(-float(1 - release.rate))
     family = Bare(rate, log_rest(release.rate), variance, float(release.times))
     return _Left(family, arb(0), (1 - q) * unlike + q * like, _OFF)
 

@@ -43,7 +43,7 @@ _NEAR, _LOSS_MAX = 0.5, 700.0
 
 # Up to this exponent sums of e^x - 1 stay far within doubles, and above it nothing is near 1.
 _EXPONENT_MOST = 300.0
-_LEAST = 1e-300
+_LOG_LEAST = -690.0
 _HALF = 0.5
 
 
@@ -108,7 +108,7 @@ def gaussian(mu: float, low: float, high: float) -> Density:
 @dataclass(frozen=True)
 class _Rule:
     """A rule for one c, relative to the least loss b: log of weight times integrand at height 0, rises of the loss with
-    Im >= 0, and the logarithm of the error of the rule.
+    Im >= 0, and the logarithm of the error of the rule; `log_plain_error`: that at c = 0.
 
     `roughness` and `blur`: what each term and each rise is off by, as in `sampled.py`. `plain`: of removal the weights
     alone at c = 0, of addition too.
@@ -117,6 +117,7 @@ class _Rule:
     logs: Complexes
     rises: Complexes
     log_error: float
+    log_plain_error: float
     roughness: Floats
     blur: Floats
     plain: Complexes
@@ -177,17 +178,20 @@ class SampledInterval:
         rule = self._rule(c, 0.0)
         shift = c * self._least
         total, units = self._excess_of(rule, c)
+        missed = 0.0
         if total > -_HALF:
             value = math.log1p(total)
             rounding = units / (1 + total) + 2 * ELEMENTARY * abs(value)
+            # That the masses add up to 1 is exact, but not by the rule.
+            missed = 2 * _exp(rule.log_plain_error)
         else:
             top = float(rule.logs.real.max())
             terms = np.exp(rule.logs.real - top)
             summed = float(terms.sum())
             value = top + math.log(summed)
             rounding = float((terms * rule.roughness).sum()) / summed + 64 + 4 * abs(value)
-        off = math.exp(min(rule.log_error - value, 0.0)) + self.aside * math.exp(-value)
-        if off > _OFF_MAX:
+        off = _exp(rule.log_error - value) + _exp(self._log_aside - value) + missed
+        if not off <= _OFF_MAX:
             raise InternalError("a sampled mechanism's moment could not be computed in doubles")
         error = UNIT * (rounding + 256 * abs(shift)) + 2 * off
         return self.times * (shift + value), self.times * error
@@ -202,7 +206,7 @@ class SampledInterval:
         terms = np.exp(rule.logs - top)
         values, bounds = excess(terms, rule.rises, rule.roughness, rule.blur, line)
         rough = float((np.abs(terms) * (rule.roughness + 80)).sum())
-        off = 2 * math.exp(rule.log_error - top) + self.aside * math.exp(-top)
+        off = 2 * _exp(rule.log_error - top) + _exp(self._log_aside - top)
         # What is set aside has rise 0, and is missing in the sum of terms alone.
         centre = float(terms.sum().real)
         moved = values / centre
@@ -218,8 +222,9 @@ class SampledInterval:
         fall."""
         rule = self._rule(c, 1.0)
         value, off = self.log_moment(c)
-        centre = (value - off) / self.times - c * self._least * (1 + 256 * UNIT)
-        others = [rule.log_error, math.log(max(self.aside, _LEAST))]
+        shift = c * self._least
+        centre = (value - off) / self.times - shift - 256 * UNIT * abs(shift)
+        others = [rule.log_error, max(self._log_aside, _LOG_LEAST)]
         highest = np.append(rule.logs.real + UNIT * rule.roughness, others)
         angles = np.append(np.maximum(rule.rises.imag * (1 - 4 * UNIT) - UNIT * rule.blur, 0.0), [0.0, 0.0])
 
@@ -254,8 +259,9 @@ class SampledInterval:
         # From the lower end, and each relative to itself.
         above = (starts[:, np.newaxis] + halves[:, np.newaxis] * aheads).ravel()
         places = above + self.density.low
-        plain = self.density.log_at(places) + np.log(halves[:, np.newaxis] * weights + 0j).ravel()
-        rough = self.density.roughness(places) + 8 * ELEMENTARY
+        log_weights = np.log(halves[:, np.newaxis] * weights + 0j).ravel()
+        plain = self.density.log_at(places) + log_weights
+        rough = self.density.roughness(places) + ELEMENTARY * (8 + np.abs(log_weights))
         if self.density.ends:
             ends = np.array(self.density.ends)
             above = np.append(above, [0, self.density.width][: len(ends)])
@@ -269,7 +275,16 @@ class SampledInterval:
         logs = plain + c * rises
         roughness = rough + 2 * np.abs(logs) + c * (blur + 4 * np.abs(rises))
         error = self._rule_error(c, pieces, height) - c * self._least
-        return _Rule(logs=logs, rises=rises, log_error=error, roughness=roughness, blur=blur, plain=plain)
+        plain_error = self._rule_error(0.0, pieces, height)
+        return _Rule(
+            logs=logs,
+            rises=rises,
+            log_error=error,
+            log_plain_error=plain_error,
+            roughness=roughness,
+            blur=blur,
+            plain=plain,
+        )
 
     @cached_property
     def _least_loss(self) -> float:
@@ -280,6 +295,10 @@ class SampledInterval:
     def _least(self) -> float:
         """The loss at the lower end of the interval: of removal the least, of addition the largest."""
         return self._least_loss if self.removal else -self._least_loss
+
+    @property
+    def _log_aside(self) -> float:
+        return math.log(self.aside) if self.aside > 0 else -math.inf
 
     @property
     def _log_share(self) -> float:
@@ -363,6 +382,11 @@ class SampledInterval:
         if abs(moved) < _NEAR:
             return math.log1p(moved)
         return float(np.logaddexp(self.log_rest, math.log(self.rate) + loss))
+
+
+def _exp(log_value: float) -> float:
+    """e^x as a bound on an error; where it is beyond doubles, a number that is no less beyond use."""
+    return math.exp(min(log_value, _LOSS_MAX))
 
 
 @cache
