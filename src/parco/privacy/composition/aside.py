@@ -105,8 +105,8 @@ def epsilon_aside(
         except InternalError:
             continue
         least = deltas[0] - aside.told[1] - aside.dropped
-        if least <= 0 or (aside.told[1] == 0 and (threshold < math.inf or aside.dropped == 0)):
-            # Nothing is left of delta; or nothing is told, as with the last threshold; or all is as it was.
+        if least <= 0 or (threshold < math.inf and aside.told[1] == 0):
+            # Nothing is left of delta; or nothing is told, as with the last threshold.
             continue
         logs = log_interval(least)[0], log_interval(deltas[1] - aside.told[0] * _KNOWN + aside.dropped)[1]
         inner = _moved((ceiling, ceiling), -2 * aside.off)[0]
