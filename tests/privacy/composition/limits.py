@@ -16,13 +16,13 @@ EPSILON_MOST, SIZE_LEAST = 30, 1e-3
 
 
 def may_be_refused(schedule: Schedule, delta: Fraction, epsilon: Fraction | None = None) -> bool:
-    """Whether a few draws decide, as delta is below the chance of any; or the delta at a large epsilon, or of faint
+    """Whether a few draws decide, as delta is not far above the chance of any; or the delta at a large epsilon, or of faint
     losses on samples, is asked.
 
     InternalError is an answer then. Anywhere else it is a fault. `epsilon`: where delta is asked, else None.
     """
     seldom = (release.rate * release.times for release in schedule.releases if release.sampled)
-    if delta < sum((draws for draws in seldom if draws < DRAWS_LEAST), Fraction(0)):
+    if delta < 2 * sum(draws for draws in seldom if draws < DRAWS_LEAST):
         return True
     if epsilon is None:
         return False
