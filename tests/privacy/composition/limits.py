@@ -16,8 +16,8 @@ EPSILON_MOST, SIZE_LEAST = 30, 1e-3
 
 
 def may_be_refused(schedule: Schedule, delta: Fraction, epsilon: Fraction | None = None) -> bool:
-    """Whether a few draws decide, as delta is not far above the chance of any; or the delta at a large epsilon, or of faint
-    losses on samples, is asked.
+    """Whether a few draws decide, as delta is not far above the chance of any; or the delta at a large epsilon, or of
+    faint losses on samples, is asked.
 
     InternalError is an answer then. Anywhere else it is a fault. `epsilon`: where delta is asked, else None.
     """
