@@ -10,14 +10,14 @@ import pytest
 
 from parco.audit import offline, offline_life
 from parco.audit.verify import verify
-from parco.errors import BudgetError, ContractError, InternalError, VerificationError
+from parco.errors import BudgetError, ContractError, InternalError, RequestError, VerificationError
 from parco.ledger.accounts import EMPTY, apply
 from parco.ledger.entries import Charge, Derive, Entry, decode, encode
 from parco.measure import Measure
 from parco.stores import lineage
 from parco.stores.store import Store
 
-from .build import ONE, TENTH, Address, harm, opening, signed_store, started
+from .build import ONE, TENTH, Address, harm, opening, scheduling, signed_store, started
 
 ANSWER = b'{"cells":[1,2,3,4,5,6,7,8,9,10,11,12]}'
 
@@ -173,3 +173,15 @@ def test_verify_compares_the_table_with_the_entries(address: Address) -> None:
         store.verify()
     with pytest.raises(VerificationError, match="lineage"):
         verify(store)
+
+
+def test_no_schedule_is_signed_on_derived_data(address: Address) -> None:
+    """Whoever asks the store itself is refused as well, and nothing is set aside."""
+    store = signed_store(address)
+    store.sign(opening(dataset="view", contract="of the view", parents=("purchases",), disjoint=None))
+    contract = store.signed("view", "sales").contract
+    charges = tuple(Charge(number, TENTH) for number in (1, 2))
+    with pytest.raises(RequestError, match="derived from no other"):
+        store.sign_schedule(scheduling(store, "a", contract=contract, charges=charges))
+    assert [row.reserved for row in store.accounts()] == [0, 0]
+    store.verify()
