@@ -81,7 +81,7 @@ def report(
     """Say what may be claimed of a ledger; freeze it for a stranger to verify, or check what was frozen.
 
     A frozen report holds the claims, what they follow from, the contracts and the whole history, signed. It is checked
-    by itself (also by `parco/audit/offline.py`, which needs only Python), and with --ledger also rebuilt from the
+    by itself (also by `parco/audit/offline_life.py`, which needs only Python), and with --ledger also rebuilt from the
     ledger, byte for byte. It holds every question, answer and actor's name: whoever gets it sees them.
     """
     if check is not None and freeze is None:

@@ -143,7 +143,7 @@ def verify(
 def export(ledger: LedgerAddress) -> None:
     """Print the ledger as lines that anybody can check with `parco/audit/offline.py`, which needs only Python.
 
-    Entries, heads and answers; no texts, no secrets.
+    Entries, heads and answers; no texts, no secrets. What that file does not know, `offline_life.py` does.
     """
     from parco.stores.address import open_ledger
 
