@@ -226,6 +226,23 @@ def test_what_was_priced_too_low_holds_once_a_recost_covers_it(tmp_path: Path, m
     check(list(store.export()))
 
 
+def test_a_correction_that_takes_back_too_much_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = signed_file(tmp_path / "x.ledger")
+    release(store, "question")
+    price = offline.price
+    monkeypatch.setattr(offline, "price", lambda *facts: 4 * (price(*facts) or 0))
+    right = store.recost(ACT, Recosting(mechanism=GEOMETRIC, factor=Fraction(4))).position
+    verify(store)
+    wrong = store.recost(ACT, Recosting(mechanism=GEOMETRIC, factor=Fraction(2), corrects=right)).position
+    with pytest.raises(CheckError, match="priced"):
+        check(list(store.export()))
+    with pytest.raises(VerificationError, match=r"priced: entry 2: .*\(1 releases cost more"):
+        verify(store)
+    store.recost(ACT, Recosting(mechanism=GEOMETRIC, factor=Fraction(4), corrects=wrong))
+    verify(store)
+    check(list(store.export()))
+
+
 def test_a_charge_above_the_price_is_no_correction(tmp_path: Path) -> None:
     store = signed_file(tmp_path / "x.ledger")
     outcome = store.begin(ask(store, cost=TENTH + 1, scale=10), serves=anything)

@@ -14,7 +14,7 @@ from parco.audit.verify import verify
 from parco.errors import BudgetError, NotSignedError, RequestError, SupersededError, VerificationError
 from parco.session.receipt import claims_to_date
 from parco.stores.sqlite import SqliteStore
-from tests.shop import open_shop
+from tests.shop import COLUMNS, open_shop
 
 GDP = 'epsilon = "1"\ndelta = "1e-6"\nreceipt_order = 20'
 WHY: Any = {"reason": "because"}
@@ -172,6 +172,40 @@ def test_a_receipt_with_a_reason_that_was_erased_since_still_verifies(shop: parc
     record = session.count(cost="0.1").record()
     session.amend(flag, "reason", erase=True, reason="he asked again")
     verify(SqliteStore.open(tmp_path / "shop.ledger"), releases=[record])
+
+
+def test_a_receipt_of_several_accounts_claims_what_was_recosted_on_any(tmp_path: Path) -> None:
+    """Also on one that another release alone had charged, and that had more left when the receipt was made."""
+    parts = COLUMNS + '\n[parts]\nfit = "0.5"\ntest = "0.5"\n'
+    session = parco.Session(open_shop(tmp_path, columns=parts))
+    early, _ = session.count(part="test", cost="0.05"), session.count(part="fit", cost="0.2")
+    both = session.count(by="month", cost="0.01")
+    assert [one.epsilon for one in both.receipt.claims() if one.basis == "realised"] == [Fraction(21, 100)]
+    session.recost("two-sided-geometric", factor=10, only=[early.receipt.release], reason="the formula was wrong")
+    again = session.count(by="month")
+    assert [one.epsilon for one in again.receipt.claims() if one.basis == "realised"] == [Fraction(51, 100)]
+    verify(SqliteStore.open(tmp_path / "shop.ledger"), releases=[both.record(), again.record()])
+
+
+def test_a_receipt_made_while_its_accounts_were_closed_claims_the_larger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Caps then differ, and nothing is left on either."""
+    parts = COLUMNS + '\n[parts]\nfit = "0.5"\ntest = "0.5"\n'
+    session = parco.Session(open_shop(tmp_path, columns=parts))
+    session.count(part="test", cost="0.5")
+    answers = parco.Session._answers
+
+    def closing(one: parco.Session, *given: Any) -> list[bytes]:
+        one.close_account(reason="just now")
+        return answers(one, *given)
+
+    monkeypatch.setattr(parco.Session, "_answers", closing)
+    both = session.count(by="month", cost="0.01").receipt
+    assert [row.cap for row in session.budget()] == [10**13, 51 * 10**13]
+    assert {one.epsilon for one in both.claims() if one.basis == "realised"} == {Fraction(51, 100)}
+    assert "lost at most 0.51 of pure" in both.lifetime_words
+    verify(SqliteStore.open(tmp_path / "shop.ledger"), strict=True)
 
 
 def test_a_data_set_that_was_deleted_leaves_its_releases(shop: parco.Contract, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import parco
+from parco.audit.controls import controls
 from parco.audit.verify import verify
 from parco.session.ask import Ask
 from parco.session.schedules import ScheduledAsk, leave_schedule, sign_schedule
@@ -95,6 +96,21 @@ def test_a_recost_of_derived_data_is_told_in_its_own_measure(tmp_path: Path) -> 
     assert since is not None
     assert since.cost.value == 3 * first.cost.value
     verify(store)
+
+
+def test_a_control_on_an_ancestor_leaves_out_what_was_recosted_there(tmp_path: Path) -> None:
+    signed(tmp_path, "a", budget=ZCDP)
+    session = signed(tmp_path, "b", "a", budget=GDP)
+    session.count(by="month", cost="0.004")
+    session.recost("gaussian", factor=3, reason="the formula was wrong")
+    store = SqliteStore.open(tmp_path / "x.ledger")
+    rows = {row.name: row for row in store.accounts()}
+    assert rows["b"].spent == 2 * rows["a"].spent > 0
+    left_out = {one.account: one for one in controls(store) if one.fault.endswith("left out")}
+    # It was the only one: without it nothing is claimed but what a total of 0 has.
+    assert left_out.keys() == {"a", "b"}
+    assert left_out["a"].after is not None
+    assert left_out["a"].after == left_out["b"].after < left_out["a"].before
 
 
 def test_no_schedule_is_signed_on_derived_data(tmp_path: Path) -> None:

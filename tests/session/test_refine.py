@@ -23,6 +23,7 @@ from parco.errors import ForfeitedError, VerificationError
 from parco.ledger import points
 from parco.ledger.accounts import replay
 from parco.mechanisms.refinement import RefinedGaussian
+from parco.session.schedules import ScheduledAsk, sign_schedule
 from parco.session.session import Session
 from parco.stores.address import open_ledger
 from parco.testing import TapeSession
@@ -385,6 +386,40 @@ def test_history_budget_and_refine_on_the_command_line(tmp_path: Path) -> None:
     assert "1 refinements" in " ".join(run("budget", "--ledger", ledger).split())
     with Session(parco.Contract.read(contract)) as session:
         assert str(session.accesses()) in " ".join(run("budget", "--ledger", ledger).split())
+
+
+def test_what_was_superseded_or_withdrawn_is_neither_served_nor_refined(tmp_path: Path) -> None:
+    with Session(open_shop(tmp_path, budget=BUDGETS["gdp"]), actor="ana") as session:
+        first = session.count(by="month", cost="0.01")
+        finer = session.refine(first, cost="0.01")
+        other = session.count(by="month", cost="0.001", fresh=True)
+        numbers = [one.receipt.release for one in (finer, other)]
+        session.supersede(numbers[0], reason="of the wrong rows", withdraw=True)
+        before = spent(session)
+        for ask in (session.refine, session.plan.refine):
+            for cost in ("0.01", "0.02"):
+                with pytest.raises(parco.SupersededError, match="was withdrawn"):
+                    ask(first, cost=cost)
+        assert spent(session) == before
+        session.supersede(numbers[0], numbers[0], reason="they were right")
+        assert session.refine(first, cost="0.01").receipt.release == numbers[0]
+        sharper = session.refine(other, cost="0.02")
+        assert not sharper.repeat
+        assert list(sharper.receipt.refines) == [numbers[1]]
+
+
+def test_a_refinement_is_no_step_of_a_schedule(tmp_path: Path) -> None:
+    contract = open_shop(tmp_path, budget=BUDGETS["gdp"])
+    with Session(contract) as session:
+        asks = [ScheduledAsk(parco.Ask("count", by="month", cost="0.01"), (session.version,))]
+        sign_schedule(session, "weekly", asks)
+    with Session(contract, schedule="weekly") as session:
+        first = session.count(by="month")
+        for ask in (session.refine, session.plan.refine):
+            with pytest.raises(parco.RequestError, match="no step of a schedule"):
+                ask(first, cost="0.01")
+        assert session.refine(first, error="100000").repeat
+        assert spent(session) == first.cost.units
 
 
 def test_values_of_a_path_come_nearer(tmp_path: Path) -> None:

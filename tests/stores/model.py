@@ -260,13 +260,18 @@ class Model:
         self.entries += 1
 
     def close(self) -> Told | None:
-        """No account has room any more; what waits is given back."""
-        waiting = [one for one in self.requests if one.state == "reserved"]
-        queued = {number: sum(dict(one.ask.charges).get(number, 0) for one in waiting) for number in self.accounts}
+        """No account has room any more; what waits is given back, and schedules are left."""
+        held = [charge for one in self.requests if one.state == "reserved" for charge in one.ask.charges]
+        for schedule in self.schedules.values():
+            steps = [] if schedule.is_left else zip(schedule.steps, schedule.drawn, strict=True)
+            held += [charge for (_, charges), drawer in steps if drawer is None for charge in charges]
+        freed = {number: sum(cost for place, cost in held if place == number) for number in self.accounts}
         own = {number: account for number, account in self.accounts.items() if number != DERIVED}
-        if all(one.spent + one.reserved - queued[number] >= one.cap for number, one in own.items()):
+        if all(one.spent + one.reserved - freed[number] >= one.cap for number, one in own.items()):
             return RequestError
         self._give_back()
+        for name in self.schedules:
+            self.leave_schedule(name)
         for account in own.values():
             account.cap = min(account.cap, account.spent + account.reserved)
         self.entries += 1

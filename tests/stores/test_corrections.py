@@ -33,6 +33,7 @@ from .build import (
     ask,
     harm,
     opening,
+    scheduling,
     signed_store,
     started,
     stored_bytes,
@@ -409,6 +410,23 @@ def test_a_closed_account_takes_nothing_more_and_keeps_what_it_has(store: Store)
     assert (row.state, row.actor, row.reason) == ("cap", "steward", "because")
     store.move_cap(opening(), reason="opened again")
     assert isinstance(store.begin(ask(store, question="d"), serves=anything), Started)
+    store.verify()
+
+
+def test_a_closed_account_has_no_schedule_from_which_anything_could_be_drawn_or_given_back(store: Store) -> None:
+    store.sign(opening(dataset="returns", contract="of returns", name="returns"))
+    store.sign_schedule(scheduling(store, "a", "b", "c"))
+    running = started(store, question="a", schedule=store.schedule("weekly").position)
+    waiting = reserved(store, question="b", schedule=store.schedule("weekly").position)
+    done = store.close_account(ACT, dataset="purchases")
+    assert (done.queued, [one.cap for one in done.caps], done.left) == ((waiting,), [TENTH], ("weekly",))
+    store.settle(running, answer=ANSWER)
+    refused(lambda: store.leave_schedule("weekly", actor="bo", reason="why"), store, match="left before")
+    for wanted in (ask(store, question="d", cost=1), ask(store, question="c")):
+        with pytest.raises(BudgetError):
+            store.begin(wanted, serves=anything)
+    with pytest.raises(RequestError, match="was left"):
+        store.begin(ask(store, question="c", schedule=store.schedule("weekly").position), serves=anything)
     store.verify()
 
 

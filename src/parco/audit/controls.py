@@ -14,7 +14,7 @@ from typing import TypeGuard
 from parco.contract.columns import Column, DecimalColumn, IntegerColumn
 from parco.contract.contract import Contract
 from parco.errors import RequestError, VerificationError
-from parco.ledger.entries import SensitivityFacts
+from parco.ledger.entries import Recost, SensitivityFacts, decode
 from parco.measure import COST_UNIT, Measure, significant_text
 from parco.privacy.sensitivity import Sensitivity
 from parco.queries.recalled import unconditional
@@ -75,7 +75,10 @@ def controls(store: Store) -> list[Control]:
     history = [row for row in store.history() if row.charges]
     if not all(row.private for row in history):
         raise RequestError("releases with noise from a tape are not private: no claim is made of this ledger")
-    books = {row.account: _Book(store, row, history) for row in store.accounts()}
+    # What the last recost stated of a release, on each of its accounts, which may have different measures.
+    recosts = [entry for body in store.entries() if isinstance(entry := decode(body), Recost)]
+    stated = {(one.request, one.account): one.cost for entry in recosts for one in entry.totals}
+    books = {row.account: _Book(store, row, history, stated) for row in store.accounts()}
     found = []
     for book in books.values():
         if book.charged:
@@ -106,10 +109,12 @@ class _Use:
 class _Book:
     """An account with everything that was charged to it."""
 
-    def __init__(self, store: Store, account: AccountRow, history: Sequence[HistoryRow]) -> None:
+    def __init__(
+        self, store: Store, account: AccountRow, history: Sequence[HistoryRow], stated: Mapping[tuple[int, int], int]
+    ) -> None:
         self.account = account
         self.contract = Contract.from_text(store.contract_texts(account.account)[-1])
-        self.charged = tuple(_uses(store, account.account, self.contract, history))
+        self.charged = tuple(_uses(store, account.account, self.contract, history, stated))
         self.total = account.spent + account.reserved
         self._known = dict[int, Fraction]()
 
@@ -171,14 +176,20 @@ class _Book:
         return Control(self.account.title, fault, expected, self.epsilon(self.total), after)
 
 
-def _uses(store: Store, account: int, latest: Contract, history: Sequence[HistoryRow]) -> Iterator[_Use]:
+def _uses(
+    store: Store,
+    account: int,
+    latest: Contract,
+    history: Sequence[HistoryRow],
+    stated: Mapping[tuple[int, int], int],
+) -> Iterator[_Use]:
     contracts: dict[str | None, Contract] = {None: latest}
     checked = set[tuple[str | None, str, Fraction]]()
     for row in history:
         units = sum(charge.cost for charge in row.charges if charge.account == account)
         if not units:
             continue
-        units = next((one.cost for one in reversed(row.corrections) if one.cost is not None), units)
+        units = stated.get((row.seq, account), units)
         if row.contract not in contracts:
             contracts[row.contract] = Contract.from_text(store.contract_text(row.contract or ""))
         use = _Use(row, units, contracts[row.contract])

@@ -155,8 +155,10 @@ class Ledger(offline.Ledger):
         super().__init__(outside)
         self.newest, self.ancestors = (0, ""), dict[str, set[int]]()  # data set opened last; whom one descends from
         self.laws, self.refinements = dict[int, tuple[str, ...]](), dict[int, int]()  # see _reserve and _refine
-        # Of a request on an account: what a recost stated, cost, delta and its entry; what no charge or recost covers.
-        self.totals, self.owed = dict[tuple[int, int], tuple[int, int, int]](), dict[tuple[int, int], int]()
+        # Of a request on an account: what a recost stated, cost, delta and its entry; what it costs, where that was not
+        # charged; and the same of those that no recost covers.
+        self.totals, self.due = dict[tuple[int, int], tuple[int, int, int]](), dict[tuple[int, int], int]()
+        self.owed = dict[tuple[int, int], int]()
         self.schedules = dict[int, tuple[str, str, int | None]]()  # data set, name, ended by
         self.steps = dict[tuple[int, int], tuple[tuple[str, ...], int | None]]()  # what is fixed, drawn by
         self.drawn = dict[int, tuple[int, int]]()  # the step that a request drew
@@ -201,7 +203,7 @@ class Ledger(offline.Ledger):
         holds = due is not None and cost <= due + ((due >> 40) + 1 if choice else 0)
         self.need(holds, "priced", offline.UNPRICED)
         if due is not None and cost < due and facts.re is not STEP:
-            self.owed[self.size + 1, number] = due
+            self.owed[self.size + 1, number] = self.due[self.size + 1, number] = due
 
     def _reserve(self, found: re.Match[str]) -> None:
         super()._reserve(found)
@@ -282,7 +284,10 @@ class Ledger(offline.Ledger):
             self.need(exact and corrects and not low, "priced", "a total is not its factor's, or below another")
             self.totals[number, account] = (*total, self.size + 1)
             added[account] = [a + b - c for a, b, c in zip(added.get(account, (0, 0)), total, before, strict=True)]
-            if total[0] >= self.owed.get((number, account), 0):
+            due = self.due.get((number, account), 0)
+            if total[0] < due:  # also where a correction took back too much
+                self.owed[number, account] = due
+            else:
                 self.owed.pop((number, account), None)
         rows = [[number, *added[number]] for number in sorted(added)]
         told = "what it adds is not the difference of its totals"

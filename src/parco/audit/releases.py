@@ -113,8 +113,9 @@ def corrections_of(store: Store, receipt: Mapping[str, Any]) -> list[str]:
     if entry.decode() != receipt["evidence"]["proof"]["entry"]:
         return []
     told = [f"release {number}: {one.in_words()}" for one in store.corrections(number)]
+    since = store.added_since(after=position)
     for charge in stored.charges:
-        added, _ = store.added_since(charge.account, after=position)
+        added, _ = since.get(charge.account, (0, 0))
         if added:
             told.append(f"release {number}: recosts since added {decimal_text(added * COST_UNIT)} to its account")
     return told

@@ -194,13 +194,15 @@ def close(
 ) -> None:
     """Close a data set's accounts: their caps fall to what is spent or reserved, and nothing more is released.
 
-    Releases, answers and receipts stay; what is stored is still free. `parco cap` opens it again.
+    Releases, answers and receipts stay; what is stored is still free. Schedules are left. `parco cap` opens it again.
     """
     with Ledger(ledger, actor=actor) as keeper:
         done = keeper.close_account(dataset, reason=reason)
     if as_json:
         caps = {str(one.account): decimal_text(one.cap * COST_UNIT) for one in done.caps}
-        _print_json({"entry": done.position, "caps": caps, "given_back": list(done.queued)})
+        _print_json(
+            {"entry": done.position, "caps": caps, "given_back": list(done.queued), "schedules_left": list(done.left)}
+        )
         return
     _done(done.position, f"{len(done.caps)} accounts are closed", as_json=False)
 

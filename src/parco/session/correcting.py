@@ -116,7 +116,7 @@ class Correcting:
     def close_account(self, dataset: str | None = None, *, reason: str) -> Closed:
         """For every data set, lowers the caps of its accounts to what is spent or reserved: nothing more is released.
 
-        Entries, answers and receipts stay. dataset: its name; None where the ledger has one.
+        Its schedules are left. Entries, answers and receipts stay. dataset: its name; None where the ledger has one.
         """
         act = self._act(reason)
         return _marked(lambda: self._store.close_account(act, dataset=dataset))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _LISTED_MAX = 12
 
 __all__ = [
+    "Held",
     "JointReceipt",
     "Receipt",
     "Since",
@@ -48,8 +49,7 @@ class Since:
     """What happened to a release, and to its account by recosts, after it was settled, up to ledger entry `until`.
 
     `added` is what recosts added to the account, with `delta_added` of delta: below 0 where they took something back.
-    `cost` is what the release costs now. `delta_spent` is the account's delta that was spent or reserved when the
-    release was settled.
+    `cost` is what the release costs now.
     """
 
     until: int
@@ -57,7 +57,6 @@ class Since:
     cost: Cost
     added: Fraction
     delta_added: Fraction
-    delta_spent: Fraction
 
     def record(self) -> dict[str, object]:
         """The same as a tree of text and integers."""
@@ -68,6 +67,19 @@ class Since:
             **({"delta_added": decimal_text(self.delta_added)} if self.delta_added else {}),
             "corrections": [one.record() for one in self.corrections],
         }
+
+
+@dataclass(frozen=True)
+class Held:
+    """One account that paid, as it stood when a release was settled: its cap, what was spent or reserved of cost and
+    delta, and what recosts added to both since.
+    """
+
+    cap: Fraction
+    spent: Fraction
+    delta_spent: Fraction
+    added: Fraction = Fraction(0)
+    delta_added: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -110,6 +122,8 @@ class Receipt:
     """What corrected it after it was settled; everything else here is as it was then, but for the claims."""
     also: tuple[Also, ...] = ()
     """What the accounts paid that the data are derived from, and what they held when this release was settled."""
+    held: tuple[Held, ...] = field(default=(), repr=False)
+    """Each of `accounts`: `cap` and `spent` are those of one of them, and another may have had more spent."""
 
     @property
     def measure(self) -> Measure:
@@ -150,7 +164,8 @@ class Receipt:
     @property
     def lifetime_words(self) -> str:
         """What one unit had lost at most when this release was settled, in words."""
-        unit, lost = self.contract.unit, f"{self.spent} of {self.measure}"
+        spent = max((one.spent for one in self.held), default=self.spent.value)
+        unit, lost = self.contract.unit, f"{decimal_text(spent)} of {self.measure}"
         if unit.period is None:
             return f"one {unit.column} lost at most {lost} by all releases until then"
         return (
@@ -163,19 +178,17 @@ class Receipt:
 
         Source: docs/mathematics.md, "What may be claimed". First the cap, which holds always; then the realised total
         at the receipt order. All are valid, none is tight. What recosts added since counts as spent; where that is more
-        than the cap, no cap held it back.
+        than the cap, no cap held it back. Of several accounts the largest amounts count.
         """
-        added = Fraction(0) if self.since is None else self.since.added
-        delta = Fraction(0) if self.since is None else self.since.delta_spent + self.since.delta_added
-        spent = self.spent.value + added
-        fixed = None if self.fixed_cap is None or spent > self.cap.value else self.fixed_cap.value
+        spent = [one.spent + one.added for one in self.held]
+        overdrawn = any(one > held.cap for one, held in zip(spent, self.held, strict=True))
         return account_claims(
             self.contract,
-            cap=max(self.cap.value, spent),
-            spent=spent,
-            fixed_cap=fixed,
+            cap=max(*spent, *(one.cap for one in self.held)),
+            spent=max(spent),
+            fixed_cap=None if self.fixed_cap is None or overdrawn else self.fixed_cap.value,
             accounts=self.accounts,
-            delta_spent=delta,
+            delta_spent=max(one.delta_spent + one.delta_added for one in self.held),
         )
 
     def record(self) -> dict[str, object]:
@@ -324,7 +337,7 @@ def receipt_of(
         key=lambda one: (one.cap - one.spent - one.reserved, one.account),
     )
     fixed = store.fixed_cap(balance.account, before=stored.position)
-    reserve = stored.reserve
+    added, reserve = store.added_since(after=stored.position, until=until), stored.reserve
     return Receipt(
         release=stored.request,
         position=stored.position,
@@ -347,29 +360,47 @@ def receipt_of(
         accounts=tuple(labels[charge.account] for charge in paid),
         also=() if len(paid) == len(stored.charges) else _also(store, stored, labels),
         drawn=None if not isinstance(reserve, Draw) else (store.schedule_name(reserve.schedule), reserve.step),
-        since=_since(store, stored, balance, paid=paid, until=until),
+        since=_since(store, stored, balance, paid=paid, added=added, until=until),
+        held=tuple(_held(one, added) for one in stored.accounts if one.account in labels),
+    )
+
+
+def _held(balance: Balance, added: Mapping[int, tuple[int, int]]) -> Held:
+    cost, delta = added.get(balance.account, (0, 0))
+    return Held(
+        cap=balance.cap * COST_UNIT,
+        spent=(balance.spent + balance.reserved) * COST_UNIT,
+        delta_spent=(balance.delta_spent + balance.delta_reserved) * DELTA_UNIT,
+        added=cost * COST_UNIT,
+        delta_added=delta * DELTA_UNIT,
     )
 
 
 def _since(
-    store: Store, stored: Stored, balance: Balance, *, paid: Sequence[Charge], until: int | None
+    store: Store,
+    stored: Stored,
+    balance: Balance,
+    *,
+    paid: Sequence[Charge],
+    added: Mapping[int, tuple[int, int]],
+    until: int | None,
 ) -> Since | None:
     """What corrects a release, and what was added to the account that is told; None where there is nothing.
 
     `paid`: what the data set's own accounts were charged.
     """
     corrections = store.corrections(stored.request, until=until)
-    added, delta_added = store.added_since(balance.account, after=stored.position, until=until)
-    if not corrections and not added and not delta_added:
+    own = [added[charge.account] for charge in paid if charge.account in added]
+    if not corrections and not any(map(any, own)):
         return None
+    cost, delta = added.get(balance.account, (0, 0))
     costs = [one.cost for one in corrections if one.cost is not None]
     return Since(
         until=store.head().size if until is None else until,
         corrections=corrections,
         cost=Cost(costs[-1] if costs else max(charge.cost for charge in paid)),
-        added=added * COST_UNIT,
-        delta_added=delta_added * DELTA_UNIT,
-        delta_spent=(balance.delta_spent + balance.delta_reserved) * DELTA_UNIT,
+        added=cost * COST_UNIT,
+        delta_added=delta * DELTA_UNIT,
     )
 
 

@@ -90,10 +90,17 @@ class Refiner:
             raise QuestionError("say how sharp: by error, or by cost, the most to pay beyond what the answer did")
         answers = self._store.answers(self._question)
         path = _path(answers, self._number)
-        served = [one for one in answers if one.reserve.private == self._session._private and self._serves(one, spend)]
+        standing = [one for one in answers if one.reserve.private == self._session._private and one.replaced is None]
+        served = [one for one in standing if self._serves(one, spend)]
         if served:
             best = min(served, key=lambda one: (one.reserve.mechanism.scale, one.request))
             return replace(self._plan(path, mechanism_in(best), spend), cost=Cost(0), repeat=True), best
+        if self._session._schedule is not None:
+            raise RequestError("a refinement is no step of a schedule, and ends its claim: refine without the schedule")
+        if path[-1].replaced is not None:
+            from parco.stores.requests import superseded_error
+
+            raise superseded_error(path[-1])
         return self._plan(path, self._law(path, spend), spend), None
 
     def _serves(self, stored: Stored, spend: Spend) -> bool:

@@ -77,18 +77,17 @@ def chain_of(connection: Connection, about: int, *, until: int | None = None) ->
     return tuple(found)
 
 
-def added_since(connection: Connection, account: int, *, after: int, until: int | None = None) -> tuple[int, int]:
-    """What recosts behind entry `after`, up to `until`, added to what is spent on an account, cost and delta.
+def added_since(connection: Connection, *, after: int, until: int | None = None) -> dict[int, tuple[int, int]]:
+    """What recosts behind entry `after`, up to `until`, added to what is spent on each account, cost and delta.
 
     For releases up to `after` this is at least what was added for them: what later releases were raised by since their
     start is never below 0.
     """
-    query = select(func.coalesce(func.sum(_RECOSTS.cost), 0), func.coalesce(func.sum(_RECOSTS.delta), 0))
-    query = query.where(_RECOSTS.account == account, _RECOSTS.seq > after)
+    query = select(_RECOSTS.account, func.sum(_RECOSTS.cost), func.sum(_RECOSTS.delta)).group_by(_RECOSTS.account)
+    query = query.where(_RECOSTS.seq > after)
     if until is not None:
         query = query.where(_RECOSTS.seq <= until)
-    cost, delta = connection.execute(query).one()
-    return int(cost), int(delta)
+    return {account: (int(cost), int(delta)) for account, cost, delta in connection.execute(query).all()}
 
 
 def _entry(found: Entry, seq: int) -> CorrectionEntry:

@@ -58,10 +58,10 @@ class Corrected(Witnessed):
         with self._reading() as connection:
             return chains.chain_of(connection, about, until=until)
 
-    def added_since(self, account: int, *, after: int, until: int | None = None) -> tuple[int, int]:
-        """What recosts behind entry `after`, up to `until`, added to an account, cost and delta."""
+    def added_since(self, *, after: int, until: int | None = None) -> dict[int, tuple[int, int]]:
+        """What recosts behind entry `after`, up to `until`, added to accounts, by their number: cost and delta."""
         with self._reading() as connection:
-            return chains.added_since(connection, account, after=after, until=until)
+            return chains.added_since(connection, after=after, until=until)
 
     def row(self, seq: int) -> HistoryRow:
         """The history's row of one entry or release; RequestError if there is none."""

@@ -35,7 +35,7 @@ from parco.ledger.entries import (
     decode,
 )
 from parco.measure import UNITS_MAX
-from parco.stores import requests, tables, texts
+from parco.stores import requests, schedules, tables, texts
 from parco.stores.append import append, last_entry
 from parco.stores.records import Act, Closed, Recharge, Recosted, Recosting
 from parco.stores.signing import accounts_of
@@ -221,10 +221,11 @@ def recost(connection: Connection, act: Act, recosting: Recosting) -> Recosted:
 def close(connection: Connection, act: Act, *, dataset: str | None) -> Closed:
     """Lowers the caps of a data set's accounts to what is spent or reserved, so that nothing more is released from it.
 
-    What had not started is given back first. `dataset` may be None where the ledger has one. RequestError where there
-    is nothing to close.
+    What had not started is given back first, and its schedules are left: what their steps hold could be drawn, or given
+    back under the cap. `dataset` may be None where the ledger has one. RequestError where there is nothing to close.
     """
-    accounts = accounts_of(connection, _dataset(connection, dataset))
+    digest = _dataset(connection, dataset)
+    accounts = accounts_of(connection, digest)
     numbers = {row.account for row in accounts}
     query = _CHARGED.where(_REQUESTS.state == "reserved")
     queued = tuple(
@@ -233,6 +234,9 @@ def close(connection: Connection, act: Act, *, dataset: str | None) -> Closed:
         if not numbers.isdisjoint(charge[0] for charge in _charges(bytes(body)))
     )
     requests.end(connection, dict.fromkeys(queued, "reserved"))
+    left = schedules.in_force(connection, digest)
+    for name in left:
+        schedules.leave(connection, name, actor=act.actor, reason=act.reason)
     closed = [(number, connection.scalar(_CLOSE, {"number": number})) for number in sorted(numbers)]
     caps = tuple(Capped(number, cap) for number, cap in closed if cap is not None)
     if not caps:
@@ -240,7 +244,7 @@ def close(connection: Connection, act: Act, *, dataset: str | None) -> Closed:
     names = _names(connection, act)
     seq = append(connection, lambda seq: Cap(seq=seq, time=act.time, accounts=caps, **names))
     connection.execute(insert(tables.caps), [{"seq": seq, **vars(one)} for one in caps])
-    return Closed(seq, caps, queued)
+    return Closed(seq, caps, queued, left)
 
 
 def _dataset(connection: Connection, name: str | None) -> str:

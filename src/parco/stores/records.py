@@ -329,11 +329,14 @@ class Recosted:
 
 @dataclass(frozen=True)
 class Closed:
-    """The `cap` entry's place, the caps, which are what was spent or reserved, and requests that were given back."""
+    """The `cap` entry's place, the caps, which are what was spent or reserved, requests that were given back, and the
+    names of schedules that were left.
+    """
 
     position: int
     caps: tuple[Capped, ...]
     queued: tuple[int, ...]
+    left: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from parco.stores import reading, requests, tables, texts
 from parco.stores.append import append
 from parco.stores.records import Scheduled, ScheduledStep, Scheduling
 
-__all__ = ["find", "find_all", "leave", "name_of", "sign"]
+__all__ = ["find", "find_all", "in_force", "leave", "name_of", "sign"]
 
 _SCHEDULES, _STEPS = tables.schedules.c, tables.steps.c
 
@@ -90,6 +90,13 @@ def find_all(connection: Connection) -> list[Scheduled]:
     """All schedules as they stand, in the order in which they were signed."""
     rows = connection.execute(select(tables.schedules).order_by(_SCHEDULES.schedule)).all()
     return [_scheduled(connection, row) for row in rows]
+
+
+def in_force(connection: Connection, dataset: str) -> tuple[str, ...]:
+    """The names of the schedules on the data set of this digest that have not ended, in the order of their signing."""
+    query = select(tables.schedules).where(_SCHEDULES.dataset == dataset, _SCHEDULES.ended.is_(None))
+    rows = connection.execute(query.order_by(_SCHEDULES.schedule)).all()
+    return tuple(texts.read(connection, row.name) or "" for row in rows)
 
 
 def name_of(connection: Connection, position: int) -> str:
