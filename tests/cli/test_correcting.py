@@ -133,7 +133,7 @@ def test_an_export_with_corrections_passes_the_offline_verifier(life: dict[str, 
 def test_a_closed_account(tmp_path: Path) -> None:
     open_shop(tmp_path)
     ledger, contract = tmp_path / "shop.ledger", tmp_path / "contract.toml"
-    assert parco_json("close", ledger, *WHY) == {"entry": 2, "caps": {"1": "0"}, "given_back": []}
+    assert parco_json("close", ledger, *WHY) == {"entry": 2, "caps": {"1": "0"}, "given_back": [], "schedules_left": []}
     assert "nothing that could be spent" in parco("close", ledger, *WHY, code=2).stderr
     assert "0 of 0 is left" in parco("release", contract, "count", "--cost", "0.1", code=3).stderr.replace("\n", " ")
     parco("budget", "--ledger", ledger)
