@@ -112,7 +112,7 @@ def test_a_schedule_signed_late_says_so(folder: Path) -> None:
 
 def test_without_schedules_a_budget_says_nothing_of_them(folder: Path) -> None:
     record = told("budget", "--ledger", folder / "shop.ledger")
-    assert sorted(record) == ["accounts", "unprotected"]
+    assert record.keys().isdisjoint({"schedules", "claims", "tight"})
     assert "chedule" not in run("budget", "--ledger", folder / "shop.ledger")
 
 

@@ -153,11 +153,11 @@ def test_disk_full_at_settle_keeps_the_charge(tmp_path: Path, which: str) -> Non
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 256 kB, where this user may mount one."""
+    """A file system of 512 kB, where this user may mount one."""
     place = tmp_path / "disk"
     place.mkdir()
     mount = shutil.which("mount")
-    command = [mount or "mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(place)]
+    command = [mount or "mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(place)]
     if mount is None or os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
         pytest.skip("only root can mount a small disk; the limit on file size above tests the same paths")
     yield place
