@@ -55,7 +55,7 @@ class Accesses:
     def __str__(self) -> str:
         read = self.first + self.fresh + self.refinement + self.forfeited
         return (
-            f"The data were read for {read} charged request{"s" * (read != 1)}: {self.first} first answers, {self.fresh} fresh ones (paid"
+            f"The data were read for {read} charged requests: {self.first} first answers, {self.fresh} fresh ones (paid"
             f" again in full), {self.refinement} refinements (paid for by the difference), {self.forfeited} forfeited."
             f" {self.repeats} repeats of stored answers were counted; repeats and all that is computed from answers"
             " (post-processing) read no data, cost nothing and change no claim."
