@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from parco.cli.options import RoundedJsonOption, print_json
 from parco.cli.progress import progress_after_a_second
 from parco.errors import RequestError
 from parco.measure import exact_text, significant_text
@@ -26,7 +26,6 @@ _SIZE_MAX = 1 << 26
 SchedulePath = Annotated[
     Path, typer.Argument(help="A schedule, JSON or TOML; - reads standard input.", show_default=False)
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; numbers are decimal text.")]
 DeltaOption = Annotated[str, typer.Option("--delta", help="The claim's delta, such as 1e-6.", show_default=False)]
 
 
@@ -58,7 +57,7 @@ def account(
     tolerance: Annotated[
         str, typer.Option("--tolerance", help="Relative width of the pld's interval, down to 1e-11.")
     ] = "1e-6",
-    as_json: JsonOption = False,
+    as_json: RoundedJsonOption = False,
 ) -> None:
     """Show what every accountant claims of a schedule, side by side: valid or tight, and what it assumes.
 
@@ -72,7 +71,7 @@ def account(
     with progress_after_a_second():
         told = account_of(_read(schedule), delta, tolerance=tolerance)
     if as_json:
-        _print_json(told.record())
+        print_json(told.record())
         return
     table = Table(title=f"{told.releases:,} releases, delta {exact_text(told.delta)}", title_justify="left")
     for name, justify in (("accountant", "left"), ("epsilon", "right"), ("at least", "right"), ("status", "left")):
@@ -99,7 +98,7 @@ def calibrate(
         typer.Option("--advantage", help="Instead: the attack risk, true- minus false-positive rate, to stay within."),
     ] = None,
     runs: Annotated[bool, typer.Option("--runs", help="Instead of scaling: how often the schedule fits.")] = False,
-    as_json: JsonOption = False,
+    as_json: RoundedJsonOption = False,
 ) -> None:
     """Scale the noise of a whole schedule by the least factor that meets a target, or count the runs that fit.
 
@@ -120,12 +119,12 @@ def calibrate(
         else:
             found = calibration.calibrate(read, epsilon=epsilon or "", delta=delta or "")
     if runs:
-        _print_json({"runs": count}) if as_json else _OUT.print(f"The schedule may run {count:,} times.")
+        print_json({"runs": count}) if as_json else _OUT.print(f"The schedule may run {count:,} times.")
         return
     factor = exact_text(found.scale_factor)
     if as_json:
         reached = significant_text(found.reached.upper, _DIGITS, up=True)
-        _print_json({"scale_factor": factor, "reached": reached, "schedule": found.schedule.records()})
+        print_json({"scale_factor": factor, "reached": reached, "schedule": found.schedule.records()})
         return
     _OUT.print(f"Multiply the noise by {factor}.")
     table = Table()
@@ -155,7 +154,3 @@ def _read(path: Path) -> Schedule:
     except UnicodeDecodeError:
         raise RequestError(f"the schedule {path} is not UTF-8 text") from None
     return Schedule.parse(text)
-
-
-def _print_json(record: object) -> None:
-    sys.stdout.write(json.dumps(record, indent=2) + "\n")

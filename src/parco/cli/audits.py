@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -17,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from parco.cli.options import GivenLedger, RoundedJsonOption, print_json
 from parco.errors import RequestError, StorageError, VerificationError
 from parco.measure import significant_text
 
@@ -29,9 +28,6 @@ __all__ = ["register"]
 _OUT = Console(highlight=False, emoji=False)
 _DIGITS, _SHOWN_MAX = 7, 20
 _VERDICTS = {True: "bites", False: "DOES NOT BITE", None: "nothing depends on it"}
-
-GivenLedger = Annotated[str, typer.Option("--ledger", help="The ledger's file, or postgresql://…", show_default=False)]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; numbers are decimal text.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +45,7 @@ def register(app: typer.Typer) -> None:
     )(report)
 
 
-def controls(ledger: GivenLedger, as_json: JsonOption = False) -> None:
+def controls(ledger: GivenLedger, as_json: RoundedJsonOption = False) -> None:
     """Plant faults in the claims of a ledger, in memory, and show that each claim changes as it must.
 
     Each release is left out, each bound doubled, the neighbours are swapped, the split into parts or periods is
@@ -61,7 +57,7 @@ def controls(ledger: GivenLedger, as_json: JsonOption = False) -> None:
 
     found = controls_of(open_ledger(ledger))
     if as_json:
-        sys.stdout.write(json.dumps({"controls": [one.record() for one in found]}, indent=2) + "\n")
+        print_json({"controls": [one.record() for one in found]})
     else:
         _OUT.print(_table(found) if found else "Nothing was charged on this ledger: there is no claim to try.")
     failed = [one for one in found if one.bites is False]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from parco.cli import show as shown
+from parco.cli.options import DoerOption, JsonOption, ReasonOption, print_json
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
 from parco.session.correcting import Ledger
 
@@ -28,9 +27,6 @@ LedgerPlace = Annotated[str, typer.Argument(help="The ledger's file, or postgres
 EntryNumber = Annotated[
     int, typer.Argument(help="A release or act, by its entry as `parco history` shows it.", show_default=False)
 ]
-ActorOption = Annotated[str | None, typer.Option("--actor", help="Who does it [default: the login name].")]
-ReasonOption = Annotated[str, typer.Option("--reason", help="Why: it stands in the ledger's history.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; numbers are exact decimal text.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -82,7 +78,7 @@ def show(ledger: LedgerPlace, entry: EntryNumber, *, as_json: JsonOption = False
         if found.answer is not None:
             told["answer"] = found.answer.answer.decode()
     if as_json:
-        _print_json(told)
+        print_json(told)
         return
     _OUT.print(shown.history_table([record]))
     if found.answer is not None:
@@ -100,7 +96,7 @@ def amend(
     *,
     reason: ReasonOption,
     erase: Annotated[bool, typer.Option("--erase", help="Remove the text for good, wherever it was given.")] = False,
-    actor: ActorOption = None,
+    actor: DoerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say how a text of an entry is to be read, or erase it: its digest stands, and every proof with it."""
@@ -116,7 +112,7 @@ def supersede(
     reason: ReasonOption,
     by: Annotated[int | None, typer.Option("--by", help="The release that stands instead; itself to restore.")] = None,
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Nothing stands instead.")] = False,
-    actor: ActorOption = None,
+    actor: DoerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Replace an answer by another release, withdraw it, or let it stand again.
@@ -139,7 +135,7 @@ def recost(  # noqa: PLR0913 - each option of the command is a parameter
     delta: Annotated[str | None, typer.Option("--delta", help="What each takes of the delta in all.")] = None,
     only: Annotated[list[int] | None, typer.Option("--only", help="This release; repeat for several.")] = None,
     corrects: Annotated[int | None, typer.Option("--corrects", help="An earlier recost that was too much.")] = None,
-    actor: ActorOption = None,
+    actor: DoerOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what it would charge; charge nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -161,7 +157,7 @@ def recost(  # noqa: PLR0913 - each option of the command is a parameter
         titles = {row.account: row.title for row in keeper.accounts()}
         overdrawn = [row.title for row in keeper.accounts() if row.remaining < 0 or row.delta_remaining < 0]
     if as_json:
-        _print_json(_recost_record(done, titles, overdrawn))
+        print_json(_recost_record(done, titles, overdrawn))
         return
     _show_recost(done, titles)
     if done.position is not None:
@@ -175,7 +171,7 @@ def flag(
     entry: EntryNumber,
     *,
     reason: Annotated[str, typer.Option("--reason", help="The remark.")],
-    actor: ActorOption = None,
+    actor: DoerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Put a remark on a release, an act or a correction; it stands beside it wherever that is shown."""
@@ -189,7 +185,7 @@ def close(
     *,
     reason: ReasonOption,
     dataset: Annotated[str | None, typer.Option("--dataset", help="Where the ledger has several.")] = None,
-    actor: ActorOption = None,
+    actor: DoerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Close a data set's accounts: their caps fall to what is spent or reserved, and nothing more is released.
@@ -200,7 +196,7 @@ def close(
         done = keeper.close_account(dataset, reason=reason)
     if as_json:
         caps = {str(one.account): decimal_text(one.cap * COST_UNIT) for one in done.caps}
-        _print_json(
+        print_json(
             {"entry": done.position, "caps": caps, "given_back": list(done.queued), "schedules_left": list(done.left)}
         )
         return
@@ -249,13 +245,9 @@ def _show_corrections(corrections: Sequence[Correction], depth: int = 0) -> None
 
 def _done(position: int, what: str, *, as_json: bool) -> None:
     if as_json:
-        _print_json({"entry": position})
+        print_json({"entry": position})
         return
     _OUT.print(shown.plain(f"Entry {position}: {what}."))
-
-
-def _print_json(record: object) -> None:
-    sys.stdout.write(json.dumps(record, indent=2) + "\n")
 
 
 def _cost(units: int) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from parco.cli import show
+from parco.cli.options import print_json
 from parco.errors import RequestError
 from parco.measure import COST_UNIT, decimal_text
 
@@ -80,7 +79,7 @@ def quota(  # noqa: PLR0913 - each option of the command is a parameter
         set_quota(name, members=member, amount=amount, reason=reason, ledger=ledger, dataset=dataset, actor=actor)
     found = [row for row in quotas(ledger) if show_all or row.name == name]
     if as_json:
-        sys.stdout.write(json.dumps({"quotas": quota_records(found), "note": _NOTE}, indent=2) + "\n")
+        print_json({"quotas": quota_records(found), "note": _NOTE})
         return
     if found:
         _OUT.print(quota_table(found))

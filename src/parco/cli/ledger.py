@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from parco.cli.options import DoerOption, GivenLedger, ReasonOption
 from parco.errors import HaltedError, RequestError
 from parco.measure import decimal_text, exact, units_ceil
 
@@ -22,19 +23,14 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-LedgerAddress = Annotated[
-    str, typer.Option("--ledger", help="The ledger's file, or postgresql://…", show_default=False)
-]
 ReleaseFiles = Annotated[
     list[Path] | None, typer.Option("--release", help="What `parco release --json` printed; repeat for several.")
 ]
 WitnessFiles = Annotated[list[Path] | None, typer.Option("--witness", help="A file of heads; repeat for several.")]
-Actor = Annotated[str | None, typer.Option("--actor", help="Who does it [default: the login name].")]
-Reason = Annotated[str, typer.Option("--reason", help="Why: it stands in the ledger's history.")]
 
 
 @app.command(epilog="Example:  `parco ledger head --ledger purchases.ledger >> heads.jsonl`")
-def head(ledger: LedgerAddress) -> None:
+def head(ledger: GivenLedger) -> None:
     """Print the last head: how many entries there are, their Merkle root, and the ledger's signature.
 
     Kept elsewhere, it shows later whether anything was changed.
@@ -55,7 +51,7 @@ def head(ledger: LedgerAddress) -> None:
 def prove(
     position: Annotated[int | None, typer.Argument(help="The entry to prove.", show_default=False)] = None,
     *,
-    ledger: LedgerAddress,
+    ledger: GivenLedger,
     size: Annotated[int | None, typer.Option("--from", help="Prove that the head of this size is extended.")] = None,
 ) -> None:
     """Prove that an entry is under the last head, or that the last head extends an earlier one.
@@ -75,7 +71,7 @@ def prove(
 def witness(
     file: Annotated[Path, typer.Argument(help="A file of heads, made if there is none.", show_default=False)],
     *,
-    ledger: LedgerAddress,
+    ledger: GivenLedger,
     release: ReleaseFiles = None,
 ) -> None:
     """Check that the ledger extends every head of a file, then add its last one. Keep the file elsewhere.
@@ -109,7 +105,7 @@ def witness(
 """
 )
 def verify(
-    ledger: LedgerAddress,
+    ledger: GivenLedger,
     witness: WitnessFiles = None,
     release: ReleaseFiles = None,
     strict: Annotated[
@@ -140,7 +136,7 @@ def verify(
 
 
 @app.command(epilog="Example:  `parco ledger export --ledger purchases.ledger > purchases.export`")
-def export(ledger: LedgerAddress) -> None:
+def export(ledger: GivenLedger) -> None:
     """Print the ledger as lines that anybody can check with `parco/audit/offline.py`, which needs only Python.
 
     Entries, heads and answers; no texts, no secrets. What that file does not know, `offline_life.py` does.
@@ -156,15 +152,15 @@ def export(ledger: LedgerAddress) -> None:
     ' --reason "disk failed on 3 May"`'
 )
 def recover(
-    ledger: LedgerAddress,
-    reason: Reason,
+    ledger: GivenLedger,
+    reason: ReasonOption,
     release: ReleaseFiles = None,
     witness: WitnessFiles = None,
     unshown: Annotated[
         str | None,
         typer.Option("--unshown", help="What lost entries may have cost each account of which no receipt shows it."),
     ] = None,
-    actor: Actor = None,
+    actor: DoerOption = None,
 ) -> None:
     """Charge what a lost past had cost, as its receipts show, and let a halted ledger go on.
 
@@ -191,7 +187,7 @@ def recover(
 
 
 @app.command(epilog='Example:  `parco ledger rotate --ledger purchases.ledger --reason "yearly"`')
-def rotate(ledger: LedgerAddress, reason: Reason, actor: Actor = None) -> None:
+def rotate(ledger: GivenLedger, reason: ReasonOption, actor: DoerOption = None) -> None:
     """Make another signing key, by an entry that both keys sign; the old private key is erased."""
     from parco.session.session import default_actor
     from parco.stores.address import open_ledger
@@ -202,7 +198,7 @@ def rotate(ledger: LedgerAddress, reason: Reason, actor: Actor = None) -> None:
 
 
 @app.command(epilog="Example:  `parco ledger upgrade --ledger purchases.ledger`")
-def upgrade(ledger: LedgerAddress) -> None:
+def upgrade(ledger: GivenLedger) -> None:
     """Bring a ledger that an older parco made to the tables of this one; no entry changes. There is no way back."""
     from parco.stores.address import is_url
     from parco.stores.sqlite import SqliteStore
@@ -231,7 +227,7 @@ def sql(
 
 @app.command(epilog="Example:  `parco ledger tidy --ledger postgresql://parco@host/database --gone laptop-7`")
 def tidy(
-    ledger: LedgerAddress,
+    ledger: GivenLedger,
     gone: Annotated[list[str] | None, typer.Option("--gone", help="A host that is gone for good; repeat.")] = None,
 ) -> None:
     """End the releases that nobody will end: those whose process died, and reservations whose lease is over.
@@ -247,7 +243,7 @@ def tidy(
 
 @app.command(epilog="Example:  `parco ledger journal wal --ledger purchases.ledger`")
 def journal(
-    mode: Annotated[str, typer.Argument(help="wal or rollback.", show_default=False)], ledger: LedgerAddress
+    mode: Annotated[str, typer.Argument(help="wal or rollback.", show_default=False)], ledger: GivenLedger
 ) -> None:
     """Keep a ledger's file with a write-ahead log, or with the rollback journal again, which is the default.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 import warnings
 from importlib.metadata import version
@@ -16,6 +15,7 @@ from rich.console import Console
 
 from parco.cli import accounting, audits, correcting, governance, schedule, show
 from parco.cli.ledger import app as ledger_app
+from parco.cli.options import GivenLedger, JsonOption, LedgerOption, ReasonOption, print_json
 from parco.cli.progress import progress_after_a_second
 from parco.cli.until import release_within, show_until
 from parco.contract.contract import Contract
@@ -56,14 +56,7 @@ _STATISTICS = (
 _OUT = Console(highlight=False, emoji=False)
 
 ContractPath = Annotated[Path, typer.Argument(help="The contract, a TOML file.", show_default=False)]
-LedgerOption = Annotated[
-    str | None,
-    typer.Option("--ledger", help="The ledger's file, or postgresql://… [default: NAME.ledger beside the contract]."),
-]
-GivenLedger = Annotated[str, typer.Option("--ledger", help="The ledger's file, or postgresql://…", show_default=False)]
 ActorOption = Annotated[str | None, typer.Option("--actor", help="Who asks [default: the login name].")]
-ReasonOption = Annotated[str, typer.Option("--reason", help="Why: it stands in the ledger's history.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; numbers are exact decimal text.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -126,7 +119,7 @@ def check(
 @app.command(epilog="Example:  `parco schema > parco-contract.schema.json`")
 def schema() -> None:
     """Print the JSON Schema of contracts, for editors that complete and check TOML."""
-    _print_json(Contract.model_json_schema(by_alias=True))
+    print_json(Contract.model_json_schema(by_alias=True))
 
 
 @app.command(epilog="Example:  `parco sign contract.toml --ledger purchases.ledger --actor ana`")
@@ -277,16 +270,16 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
             stopped = release_within(
                 session, question, within=within, at_most=at_most, confidence=confidence, alone=not any(others)
             )
-            _print_json(stopped.record()) if as_json else show_until(_OUT, stopped)
+            print_json(stopped.record()) if as_json else show_until(_OUT, stopped)
             return
         if dry_run:
             plan = _asked(session.plan, statistic, column, split=split, at=at, k=k, cover=cover, how=asked)
         else:
             released = _asked(session, statistic, column, split=split, at=at, k=k, cover=cover, how=asked)
     if dry_run:
-        _print_json(plan.record()) if as_json else _OUT.print(show.plain_lines(str(plan)))
+        print_json(plan.record()) if as_json else _OUT.print(show.plain_lines(str(plan)))
     elif as_json:
-        _print_json(released.record() | {"lifetime": session.lifetime().record()})
+        print_json(released.record() | {"lifetime": session.lifetime().record()})
     else:
         show.show_release(_OUT, released)
         _OUT.print(show.plain(session.lifetime()))
@@ -326,9 +319,9 @@ def refine(  # noqa: PLR0913, PLR0917 - each option of the command is a paramete
         else:
             refined = session.refine(release, error=error, cost=cost, confidence=confidence)
     if dry_run:
-        _print_json(plan.record()) if as_json else _OUT.print(show.plain_lines(str(plan)))
+        print_json(plan.record()) if as_json else _OUT.print(show.plain_lines(str(plan)))
     elif as_json:
-        _print_json(refined.record() | {"lifetime": session.lifetime().record()})
+        print_json(refined.record() | {"lifetime": session.lifetime().record()})
     else:
         show.show_release(_OUT, refined)
         _OUT.print(show.plain(session.lifetime()))
@@ -368,7 +361,7 @@ def budget(
             record["claims"] = {name: [one.record() for one in made] for name, made in claims.items()}
             record["schedules"] = [show.schedule_record(one) for one in schedules]
             record["tight"] = {name: show.standing_record(one) for name, one in found.items() if one is not None}
-        _print_json(record | ({"in_all_periods": sums} if sums else {}))
+        print_json(record | ({"in_all_periods": sums} if sums else {}))
         return
     for (name, rows), lifetime in zip(datasets.items(), lifetimes, strict=True):
         agreed = signed[name][-1]
@@ -402,7 +395,7 @@ def history(
     datasets, signed = _data_sets(store)
     lifetimes = [lifetime_of(signed[name][-1], rows) for name, rows in datasets.items()]
     if as_json:
-        _print_json({"history": records, "lifetime": [one.record() for one in lifetimes]})
+        print_json({"history": records, "lifetime": [one.record() for one in lifetimes]})
         return
     _OUT.print(show.history_table(records))
     for lifetime in lifetimes:
@@ -490,14 +483,14 @@ def _release_all(session: Session, path: Path, *, dry_run: bool, as_json: bool) 
     if dry_run:
         plans = session.plan.release(asks)
         if as_json:
-            _print_json({"plans": [plan.record() for plan in plans]})
+            print_json({"plans": [plan.record() for plan in plans]})
         for plan in () if as_json else plans:
             _OUT.print(show.plain_lines(str(plan)))
         return
     releases = session.release(asks)
     if as_json:
         records = [released.record() for released in releases]
-        _print_json({"releases": records, "lifetime": session.lifetime().record()})
+        print_json({"releases": records, "lifetime": session.lifetime().record()})
         return
     for released in releases:
         show.show_release(_OUT, released)
@@ -539,8 +532,3 @@ def _asked(
             raise QuestionError("name the shares of the rows at which quantiles are asked, such as --at 0.5")
         return questions.quantile(column, at=at, **how)
     return questions.mean(column, split=split, **how) if statistic == "mean" else questions.variance(column, **how)
-
-
-def _print_json(record: object) -> None:
-    # Escaped, so that the same bytes come out wherever it is printed.
-    sys.stdout.write(json.dumps(record, indent=2) + "\n")

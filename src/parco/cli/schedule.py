@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import typer
 from rich.console import Console
 
 from parco.cli import show
+from parco.cli.options import DoerOption, GivenLedger, JsonOption, LedgerOption, print_json
 from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
 from parco.errors import ForfeitedError, QuestionError, RequestError
@@ -43,13 +43,6 @@ app = typer.Typer(
 )
 
 ScheduleFile = Annotated[Path, typer.Argument(help="A TOML file of [[step]] tables.", show_default=False)]
-LedgerOption = Annotated[
-    str | None,
-    typer.Option("--ledger", help="The ledger's file, or postgresql://… [default: NAME.ledger beside the contract]."),
-]
-GivenLedger = Annotated[str, typer.Option("--ledger", help="The ledger's file, or postgresql://…", show_default=False)]
-Actor = Annotated[str | None, typer.Option("--actor", help="Who does it [default: the login name].")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; numbers are exact decimal text.")]
 DeltaOption = Annotated[str | None, typer.Option("--delta", help="Of the claims [default: the contract's].")]
 
 
@@ -112,13 +105,15 @@ def plan(  # noqa: PLR0913 - each option of the command is a parameter
     with progress_after_a_second(), _session(agreed, ledger) as session:
         found = price(session, asks, name=name, delta=delta)
     if as_json:
-        _print_json(found.record())
+        print_json(found.record())
     else:
         _show_price(found)
 
 
 @app.command(epilog="Example:  `parco schedule sign weekly.toml --ledger purchases.ledger --actor ana`")
-def sign(schedule: ScheduleFile, ledger: LedgerOption = None, actor: Actor = None, as_json: JsonOption = False) -> None:
+def sign(
+    schedule: ScheduleFile, ledger: LedgerOption = None, actor: DoerOption = None, as_json: JsonOption = False
+) -> None:
     """Sign a schedule: one entry that sets its whole charge aside. Its releases are then drawn from it.
 
     Sign it before the first release of the data set: only then does the tight claim hold. Signing the same again
@@ -141,7 +136,7 @@ def leave(
     *,
     ledger: GivenLedger,
     reason: Annotated[str, typer.Option("--reason", help="Why: it stands in the ledger's history.")],
-    actor: Actor = None,
+    actor: DoerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """End a schedule and give back what its open steps had set aside. Nothing more is drawn from it.
@@ -194,7 +189,7 @@ def panel(
         Path | None, typer.Option("--data", help="[default: the panel's, or the contract's source]")
     ] = None,
     ledger: LedgerOption = None,
-    actor: Actor = None,
+    actor: DoerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Release a panel's questions for one period, each paid once however often this is run. Fit for cron.
@@ -223,7 +218,7 @@ def panel(
     if as_json:
         cost = decimal_text(sum((one.cost.value for one in told), Fraction(0)))
         head = {"panel": read.name, "period": period, "schedule": read.schedule, "cost": cost}
-        _print_json({**head, "questions": [one.record() for one in told]})
+        print_json({**head, "questions": [one.record() for one in told]})
     for one in () if as_json else told:
         words = {
             "released": f"released now, charged {one.cost}",
@@ -271,7 +266,7 @@ def _figure(claim: Claim) -> str:
 def _tell(scheduled: Scheduled, *, as_json: bool) -> None:
     record = show.schedule_record(scheduled)
     if as_json:
-        _print_json(record)
+        print_json(record)
         return
     kept = ", ".join(f"{decimal_text(charge.cost * COST_UNIT)}" for charge in open_charges(scheduled)) or "nothing"
     state = "left" if scheduled.ended is not None else "in force"
@@ -281,7 +276,3 @@ def _tell(scheduled: Scheduled, *, as_json: bool) -> None:
             f" {len(scheduled.steps)} steps drawn; {kept} is set aside for the rest."
         )
     )
-
-
-def _print_json(record: object) -> None:
-    sys.stdout.write(json.dumps(record, indent=2) + "\n")

@@ -182,7 +182,31 @@ class Share:
 
 
 @dataclass(frozen=True)
-class State:
+class _Mappings:
+    """What `State` is made of, beside its size."""
+
+    accounts: Mapping[int, Account] = field(default_factory=dict)
+    requests: Mapping[int, Request] = field(default_factory=dict)
+    contracts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    keys: Mapping[str, int] = field(default_factory=dict)
+    revisions: Mapping[str, str] = field(default_factory=dict)
+    caps: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    strays: Mapping[str, int] = field(default_factory=dict)
+    rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    names: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    schedules: Mapping[int, tuple[Schedule, int | None]] = field(default_factory=dict)
+    steps: Mapping[tuple[int, int], tuple[str, int | None]] = field(default_factory=dict)
+    refinements: Mapping[int, int] = field(default_factory=dict)
+    corrections: Mapping[tuple[int, int], tuple[str, int | None]] = field(default_factory=dict)
+    totals: Mapping[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
+    added: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    replaced: Mapping[int, int] = field(default_factory=dict)
+    ancestors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    shares: Mapping[int, Share] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class State(_Mappings):
     """All that `size` entries add up to; `contracts` gives a signed contract's accounts, `keys` a key's request.
 
     `revisions` gives the text that replaced a contract's, `caps` the cap that an entry gave to an account, `strays` the
@@ -197,24 +221,6 @@ class State:
     """
 
     size: int = 0
-    accounts: Mapping[int, Account] = field(default_factory=dict)
-    requests: Mapping[int, Request] = field(default_factory=dict)
-    contracts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    keys: Mapping[str, int] = field(default_factory=dict)
-    revisions: Mapping[str, str] = field(default_factory=dict)
-    caps: Mapping[tuple[int, int], int] = field(default_factory=dict)
-    strays: Mapping[str, int] = field(default_factory=dict)
-    rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
-    names: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    schedules: Mapping[int, tuple[Schedule, int | None]] = field(default_factory=dict)
-    steps: Mapping[tuple[int, int], tuple[str, int | None]] = field(default_factory=dict)
-    refinements: Mapping[int, int] = field(default_factory=dict)
-    corrections: Mapping[tuple[int, int], tuple[str, int | None]] = field(default_factory=dict)
-    totals: Mapping[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
-    added: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    replaced: Mapping[int, int] = field(default_factory=dict)
-    ancestors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    shares: Mapping[int, Share] = field(default_factory=dict)
 
     @property
     def current(self) -> dict[str, tuple[int, ...]]:
@@ -226,30 +232,11 @@ EMPTY = State()
 
 
 @dataclass(frozen=True)
-class _Change:
+class _Change(_Mappings):
     """What one entry adds or replaces in each mapping of a state."""
 
-    accounts: Mapping[int, Account] = field(default_factory=dict)
-    requests: Mapping[int, Request] = field(default_factory=dict)
-    contracts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    keys: Mapping[str, int] = field(default_factory=dict)
-    revisions: Mapping[str, str] = field(default_factory=dict)
-    caps: Mapping[tuple[int, int], int] = field(default_factory=dict)
-    strays: Mapping[str, int] = field(default_factory=dict)
-    rotations: Mapping[int, tuple[str, str]] = field(default_factory=dict)
-    names: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    schedules: Mapping[int, tuple[Schedule, int | None]] = field(default_factory=dict)
-    steps: Mapping[tuple[int, int], tuple[str, int | None]] = field(default_factory=dict)
-    refinements: Mapping[int, int] = field(default_factory=dict)
-    corrections: Mapping[tuple[int, int], tuple[str, int | None]] = field(default_factory=dict)
-    totals: Mapping[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
-    added: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    replaced: Mapping[int, int] = field(default_factory=dict)
-    ancestors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    shares: Mapping[int, Share] = field(default_factory=dict)
 
-
-_MAPPINGS = tuple(one.name for one in fields(_Change))
+_MAPPINGS = tuple(one.name for one in fields(_Mappings))
 
 
 def apply(state: State, entry: Entry) -> State:

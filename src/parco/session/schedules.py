@@ -19,13 +19,12 @@ from parco.errors import QuestionError, RequestError, VerificationError
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts, Steps, total_of
 from parco.measure import COST_UNIT, Exactable
-from parco.mechanisms.mechanism import mechanism_of
 from parco.privacy.claim import Claim, schedule_claim
 from parco.privacy.facts import Exponential, Facts, Gaussian, Pure
 from parco.privacy.schedule import Schedule, ScheduledRelease
 from parco.queries.plan import Plan
 from parco.session.ask import Ask
-from parco.session.receipt import context_of
+from parco.session.receipt import context_of, mechanism_from
 
 if TYPE_CHECKING:
     from parco.session.session import Session
@@ -160,10 +159,7 @@ def applied(plan: Plan, scheduled: Scheduled, *, named: bool) -> Plan:
             f"the schedule {scheduled.name!r} has no step for {plan.query} on version {plan.version}: ask without it"
         )
     facts = next((step for step in steps if step.request is None), steps[0]).facts
-    pairs = {
-        name: [value.numerator, value.denominator] for name, value in vars(facts.mechanism).items() if name != "kind"
-    }
-    mechanism = mechanism_of({"kind": facts.mechanism.kind, **pairs})
+    mechanism = mechanism_from(facts.mechanism)
     if named and mechanism != plan.mechanism:
         raise QuestionError(
             f"the schedule {scheduled.name!r} fixed {plan.query} otherwise than is asked: leave out cost and error"
