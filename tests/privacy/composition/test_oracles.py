@@ -144,8 +144,8 @@ def _laplaces(row: Mapping[str, Any]) -> list[dict[str, object]]:
     return [{"mechanism": "laplace", "sensitivity": e, "scale": "1", "times": times} for e, times in row["releases"]]
 
 
-# A rare outlier decides, and doubles do not tell its delta from rounding: refused (InternalError), or slow.
-RARE = {("0.001", "1", "1e-12"), ("0.001", "1", "1e-30"), ("0.001", "4", "1e-12"), ("0.001", "4", "1e-30")}
+# A draw or two decide, and doubles do not tell their delta from rounding: refused (InternalError).
+RARE = {("0.001", "1", "1e-12", 2), ("0.001", "1", "1e-12", 5), ("0.001", "4", "1e-30", 2)}
 
 
 def _sampled(row: Mapping[str, Any]) -> dict[str, object]:
@@ -166,7 +166,7 @@ def test_sampled_gaussians_of_the_reports() -> None:
 
 def _spread() -> list[dict[str, Any]]:
     table = rows("sampled_gaussian", "spread")
-    return [row for row in table if row["steps"] == 1 or (row["q"], row["s"], row["delta"]) not in RARE]
+    return [row for row in table if (row["q"], row["s"], row["delta"], row["steps"]) not in RARE]
 
 
 def test_sampled_gaussians_over_their_range() -> None:

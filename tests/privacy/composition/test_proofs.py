@@ -224,13 +224,14 @@ def test_logarithms_of_mixtures_are_off_by_no_more_than_they_say(rate: Fraction,
 
 
 def test_knots_and_weights_of_the_quadrature_rule_are_doubles_of_the_true_ones() -> None:
-    knots, weights = gauss_legendre()
+    knots, weights, aheads = gauss_legendre()
     count = len(knots)
     with precision(200):
         for index in range(count):
             knot, weight = arb.legendre_p_root(count, index, weight=True)
             assert abs(arb(knots[index]) - knot) <= UNIT
             assert abs(arb(weights[index]) / weight - 1) <= UNIT
+            assert abs(arb(aheads[index]) / (1 + knot) - 1) <= UNIT
 
 
 def test_what_is_beyond_doubles_is_refused() -> None:

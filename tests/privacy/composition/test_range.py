@@ -111,7 +111,7 @@ class Asked:
             with _patience(self.patience):
                 interval = figure(delta if at is None else at)
         except InternalError:
-            if not may_be_refused(composition.schedule, Fraction(delta)):
+            if not may_be_refused(composition.schedule, Fraction(delta), at):
                 raise
             self.refused += 1
             raise _PassedOverError from None

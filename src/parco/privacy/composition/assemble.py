@@ -19,7 +19,7 @@ from parco.privacy.composition.outcomes import FINITE, float_outcomes, infinite_
 from parco.privacy.composition.precise import precise_profile
 from parco.privacy.composition.rounding import log_rest
 from parco.privacy.composition.sampled import SampledGaussian
-from parco.privacy.composition.sampled_interval import SampledInterval
+from parco.privacy.composition.sampled_interval import SampledInterval, exponential, laplace
 from parco.privacy.composition.solve import Order
 from parco.privacy.facts import (
     Approximate,
@@ -75,8 +75,8 @@ def _noise_on_samples(groups: Groups, *, removal: bool) -> Iterator[Family]:
     for kind in (LaplaceFacts, Exponential):
         for release in groups.kinds.get((kind, True), Kind(())).releases:
             rate, rest = float(release.rate), log_rest(release.rate)
-            atoms = kind is LaplaceFacts
-            yield SampledInterval(release.facts.size, rate, rest, float(release.times), atoms, removal)
+            density = laplace(release.facts.size) if kind is LaplaceFacts else exponential(release.facts.size)
+            yield SampledInterval(density, rate, rest, float(release.times), removal)
 
 
 def _finite(groups: Groups, *, removal: bool) -> Iterator[Family]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
+from typing import TypeVar
 
 from parco.balls import ball, lower, precision, upper
-from parco.errors import AdaptiveHistoryError, RequestError
+from parco.errors import AdaptiveHistoryError, InternalError, RequestError
 from parco.measure import Exactable, exact
 from parco.privacy import gaussian
 from parco.privacy.composition import single
+from parco.privacy.composition.aside import delta_aside, epsilon_aside, is_rare
 from parco.privacy.composition.assemble import Certain, certain_part, order_of
 from parco.privacy.composition.contour import Profile
 from parco.privacy.composition.groups import Groups, grouped
-from parco.privacy.composition.rounding import doubles_around, log_interval
+from parco.privacy.composition.rounding import doubles_around, exp_of, log_interval
 from parco.privacy.composition.solve import Solved, best_order, enclose, is_near, solve, solve_delta
 from parco.privacy.facts import Gaussian
 from parco.privacy.schedule import Schedule, ScheduledRelease
@@ -28,6 +31,8 @@ _BITS = 192
 _EXACT_MAX = 64
 # How near, in log(order - 1), the best order is sought: the bound is flat there.
 _FINE = 1e-5
+
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ class Composition:
             )
         low = high = 0.0
         for removal in self._orders():
-            found = self._solve(removal, self._log_deltas(target, removal), ceiling=high)
+            found = self._solve(removal, self._finite_deltas(target, removal), ceiling=high)
             low, high = max(low, found.lower), max(high, found.upper)
         return Interval(Fraction(low), Fraction(high))
 
@@ -102,10 +107,10 @@ class Composition:
             )
         low = high = Fraction(0)
         for removal in self._orders():
-            below, above = solve_delta(order_of(self.groups, removal=removal), doubles_around(at), self.tolerance / 2)
+            below, above = self._finite_delta(removal, doubles_around(at))
             certain = self.infinite[removal]
-            low = max(low, certain.lower + (1 - certain.lower) * _exp(below, up=False))
-            high = max(high, certain.upper + (1 - certain.upper) * _exp(above, up=True))
+            low = max(low, certain.lower + (1 - certain.lower) * below)
+            high = max(high, certain.upper + (1 - certain.upper) * above)
         return Interval(low, high)
 
     def renyi_epsilon(self, delta: Exactable) -> Fraction:
@@ -176,18 +181,24 @@ class Composition:
         """Both orders of the pair, or one where they are alike."""
         return (True, False) if self.schedule.sampled else (True,)
 
-    def _log_deltas(self, target: Fraction, removal: bool) -> tuple[float, float]:
-        """What is left of delta for finite losses, as logarithms from below and from above."""
+    def _finite_deltas(self, target: Fraction, removal: bool) -> tuple[Fraction, Fraction]:
+        """What is left of delta for finite losses, from below and from above."""
         certain = self.infinite[removal]
         if certain.upper >= target:
             raise RequestError(
                 "the releases' own deltas reach the delta of the claim: no epsilon holds; ask for a larger delta"
             )
         low, high = ((target - mass) / (1 - mass) for mass in (certain.upper, certain.lower))
+        return low, high
+
+    def _log_deltas(self, target: Fraction, removal: bool) -> tuple[float, float]:
+        """The same as logarithms."""
+        low, high = self._finite_deltas(target, removal)
         return log_interval(low)[0], log_interval(high)[1]
 
-    def _solve(self, removal: bool, log_deltas: tuple[float, float], *, ceiling: float) -> Solved:
+    def _solve(self, removal: bool, deltas: tuple[Fraction, Fraction], *, ceiling: float) -> Solved:
         """By nodes that were computed before where they suffice, else anew."""
+        log_deltas = log_interval(deltas[0])[0], log_interval(deltas[1])[1]
         before = self.solved.get(removal)
         if before is not None and before.profile is not None:
             made = before.profile
@@ -199,8 +210,35 @@ class Composition:
                     self.solved[removal] = replace(found, profile=made)
                     return found
         order = order_of(self.groups, removal=removal)
-        self.solved[removal] = solve(order, log_deltas, self.tolerance, ceiling=ceiling)
+        self.solved[removal] = _one_or_other(
+            lambda: solve(order, log_deltas, self.tolerance, ceiling=ceiling),
+            lambda: epsilon_aside(
+                self.groups,
+                deltas,
+                self.tolerance,
+                removal=removal,
+                ceiling=ceiling,
+                others=partial(order_of, removal=removal),
+            ),
+            other_first=is_rare(self.groups),
+        )
         return self.solved[removal]
+
+    def _finite_delta(self, removal: bool, epsilons: tuple[float, float]) -> tuple[Fraction, Fraction]:
+        """Proven ends of delta(eps) of finite losses, in one order of the pair."""
+        order = order_of(self.groups, removal=removal)
+
+        def plainly() -> tuple[Fraction, Fraction]:
+            below, above = solve_delta(order, epsilons, self.tolerance / 2)
+            return exp_of(below, up=False), exp_of(above, up=True)
+
+        return _one_or_other(
+            plainly,
+            lambda: delta_aside(
+                self.groups, epsilons, self.tolerance / 2, removal=removal, others=partial(order_of, removal=removal)
+            ),
+            other_first=is_rare(self.groups),
+        )
 
 
 def compose(schedule: Schedule, tolerance: Exactable = "1e-6", *, assume_fixed: bool = False) -> Composition:
@@ -251,16 +289,16 @@ def _worse(orders: Iterable[tuple[Fraction, Fraction]]) -> Interval:
     return Interval(max(lows), max(highs))
 
 
+def _one_or_other(one: Callable[[], _Found], other: Callable[[], _Found], *, other_first: bool) -> _Found:
+    """By one method, or where it cannot reach the tolerance by the other."""
+    first, second = (other, one) if other_first else (one, other)
+    try:
+        return first()
+    except InternalError:
+        return second()
+
+
 def _either(first: Certain, second: Certain) -> Certain:
     """The probability that one of two independent events happens."""
     low, high = (a + b - a * b for a, b in ((first.lower, second.lower), (first.upper, second.upper)))
     return Certain(low, high)
-
-
-def _exp(log_value: float, *, up: bool) -> Fraction:
-    """e^log_value, rounded to the side asked for."""
-    if log_value == -math.inf:
-        return Fraction(0)
-    with precision(_BITS):
-        value = ball(Fraction(log_value)).exp()
-        return upper(value) if up else lower(value)

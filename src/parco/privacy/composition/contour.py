@@ -27,16 +27,16 @@ __all__ = [
     "Moments",
     "Profile",
     "aliases_of",
+    "centre",
     "kappa_log",
     "less",
     "log_chernoff",
-    "mean_loss",
     "period",
     "profile",
     "rounding",
 ]
 
-_GROWTH, _LOG_LEAST = 1.15, -700.0
+_GROWTH, _LOG_LEAST, _NUDGE = 1.15, -700.0, 1e-3
 # Multiples of c at which aliases are bounded.
 _HIGHER = (1.25, 1.6, 2.5, 5.0)
 # Envelopes of families with more different releases than this cost more than some hundred nodes.
@@ -178,12 +178,16 @@ class Profile:
             values=values,
             errors=self.errors * np.abs(factors) * (1 + grown) + np.abs(values) * grown,
             aliases=tuple(aliases),
-            centre=self.centre + mean_loss(ratios, self.line),
+            centre=self.centre + (float(ratios[1].imag) / self.line.step if self.line.count > 1 else 0.0),
         )
 
     def is_blurred(self, epsilon: float) -> bool:
         """Whether rounding hides more of delta(epsilon) than the cut-off does."""
         return self._spread(epsilon) > self.cut_off
+
+    def log_blur(self, epsilon: float) -> float:
+        """log of what rounding hides of delta(epsilon)."""
+        return self._log_scale(epsilon) + math.log(self._spread(epsilon))
 
     def _spread(self, epsilon: float) -> float:
         fixed, turning = self._rounding
@@ -252,18 +256,16 @@ def log_alias(line: Line, epsilon: float, aliases: Sequence[tuple[float, float]]
 @dataclass(frozen=True)
 class Aim:
     """What a profile is made for: delta near `log_delta`, epsilon not below `epsilon`, and errors below `share` of
-    delta."""
+    delta. `slope`: about how fast log delta falls there, where that is known."""
 
     log_delta: float
     epsilon: float
     share: float
+    slope: float = 0.0
 
 
-def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int, height: float = 0.0) -> Profile | None:
-    """The profile by a line at c > 0 that reaches the aim, or None when it would need more than `nodes_max` nodes.
-
-    The line goes up to `height` at least.
-    """
+def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int) -> Profile | None:
+    """The profile by a line at c > 0 that reaches the aim, or None when it would need more than `nodes_max` nodes."""
     log_share = aim.log_delta + math.log(aim.share / 4)
     aliases = aliases_of(moments, c, aim.epsilon, log_share)
     step = 2 * math.pi / period(c, aim.epsilon, aliases, log_share)
@@ -274,9 +276,8 @@ def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int, height: flo
     if count is None:
         envelope = moments.envelope(c)
         count = _count(step, log_share - log_scale, envelope, nodes_max)
-    if count is None or height > step * nodes_max:
+    if count is None:
         return None
-    count = max(count, math.ceil(height / step) + 2)
     line = Line(c=c, step=step, count=count)
     ratios, bounds = moments.log_ratios(line)
     nodes = line.nodes
@@ -292,21 +293,34 @@ def profile(moments: Moments, c: float, aim: Aim, *, nodes_max: int, height: flo
         errors=errors,
         cut_off=cut_off,
         aliases=aliases,
-        centre=mean_loss(ratios, line) - 1 / c - 1 / (c + 1),
+        centre=centre(moments, c),
     )
 
 
-def mean_loss(ratios: Complexes, line: Line) -> float:
-    """About the derivative of log M at c: the phase of M turns by it along the line, at first."""
-    return float(ratios[1].imag) / line.step if line.count > 1 else 0.0
+def centre(moments: Moments, c: float) -> float:
+    """About the epsilon at which e^(-c eps) M(c)/(c (c+1)) is the nearest to what it bounds: the derivative of its
+    logarithm by c is 0."""
+    sketch, further = moments.sketch(), c * (1 + _NUDGE)
+    mean = (sketch.log_moment(further)[0] - sketch.log_moment(c)[0]) / (further - c)
+    return mean - 1 / c - 1 / (c + 1)
 
 
 def aliases_of(moments: Moments, c: float, epsilon: float, log_share: float) -> tuple[tuple[float, float], ...]:
     """(c', log kappa(c') M(c')) from above, for the c' > c that needs the shortest period."""
     sketch = moments.sketch()
-    guesses = [(factor * c, log_chernoff(sketch, factor * c)) for factor in _HIGHER]
+    guesses = [guess for factor in _HIGHER for guess in _guess(sketch, factor * c)]
+    if not guesses:
+        raise InternalError("no moment beyond the line could be computed")
     best = min(guesses, key=lambda guess: period(c, epsilon, [guess], log_share))[0]
     return ((best, log_chernoff(moments, best)),)
+
+
+def _guess(moments: Moments, c: float) -> list[tuple[float, float]]:
+    """The bound at c, or nothing where it cannot be computed."""
+    try:
+        return [(c, log_chernoff(moments, c))]
+    except InternalError:
+        return []
 
 
 def log_chernoff(moments: Moments, c: float) -> float:

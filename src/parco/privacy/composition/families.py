@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from parco.errors import InternalError
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
 __all__ = ["BoundedRange", "Family", "GaussianSum", "Laplace", "Line", "log_error", "sum_of_logs"]
@@ -23,6 +24,8 @@ _FEW = 64
 # Sizes and errors of ratios between which products of two neither vanish nor mislead.
 _TINY = 1e-8
 _LEAST = 1e-300
+# Nodes times terms of the sums at them: what half a minute allows.
+_WORK_MAX = 1 << 34
 Floats = NDArray[np.floating[Any]]
 Complexes = NDArray[np.complexfloating[Any, Any]]
 
@@ -44,6 +47,11 @@ class Line:
     def nodes(self) -> Complexes:
         """The nodes, shape (count,)."""
         return self.c + 1j * self.heights
+
+    def check_work(self, terms: int) -> None:
+        """Raises InternalError where sums of so many terms at all nodes would take minutes."""
+        if self.count * terms > _WORK_MAX:
+            raise InternalError("the composition needs more nodes than time allows: ask for a larger tolerance")
 
 
 class Family(Protocol):

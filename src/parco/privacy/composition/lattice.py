@@ -18,7 +18,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from parco.privacy.composition.contour import Aim, Moments, Profile, aliases_of, mean_loss, period, rounding
+from parco.privacy.composition.contour import Aim, Moments, Profile, aliases_of, centre, period, rounding
 from parco.privacy.composition.families import Complexes, Floats, Line
 from parco.privacy.composition.rounding import ELEMENTARY, UNIT
 
@@ -44,6 +44,10 @@ class LatticeProfile(Profile):
     def log_delta_bounds(self, epsilon: float) -> tuple[float, float]:
         """As `Profile.log_delta_bounds`."""
         return self._bounds(epsilon, *self._sum(epsilon))
+
+    def log_blur(self, epsilon: float) -> float:
+        """As `Profile.log_blur`."""
+        return self._log_scale(epsilon) + math.log(self._sum(epsilon)[1])
 
     def takes(self, lattice: Fraction | None) -> bool:
         """Whether losses on that lattice are on this one too: off it M has not the period that these nodes rely on."""
@@ -110,6 +114,6 @@ def lattice_profile(
         errors=errors,
         cut_off=0.0,
         aliases=aliases,
-        centre=mean_loss(ratios, line) - 1 / c - 1 / (c + 1),
+        centre=centre(moments, c),
         lattice=lattice,
     )

@@ -8,7 +8,7 @@ whole.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -18,11 +18,13 @@ from parco.errors import InternalError
 from parco.privacy.composition.families import Floats
 from parco.privacy.facts import Approximate, Facts, PrivacyProfile, Pure, RandomisedResponse, SparseVector
 
-__all__ = ["FINITE", "Balls", "float_outcomes", "infinite_mass", "outcomes"]
+__all__ = ["FINITE", "Balls", "float_outcomes", "infinite_mass", "narrow_outcomes", "outcomes"]
 
-_BITS = 256
-# Balls that become doubles are at most this wide, relatively: then the double is off by what it is rounded by.
-_NARROW = 2.0**-60
+# Odds of e^-1000 beside odds of 1 take some thousand bits, and almost always few will do.
+_BITS = tuple(256 * 4**power for power in range(7))
+# Balls that become doubles are at most this wide, relatively: then the double is off by what it is rounded by. And
+# those that remain balls, so that they do not widen what is made of them.
+_NARROW, _NARROWER = 2.0**-60, 2.0**-200
 
 Balls = list[arb]
 
@@ -34,9 +36,28 @@ def float_outcomes(facts: Facts, rate: Fraction, *, removal: bool) -> tuple[Floa
         epsilon = facts.size
         rare, likely = -epsilon - math.log1p(math.exp(-epsilon)), -math.log1p(math.exp(-epsilon))
         return np.array([epsilon, -epsilon]), np.array([likely, rare])
-    with precision(_BITS):
-        losses, masses = outcomes(facts, rate, removal=removal)
-        return _as_floats(losses, masses)
+    losses, log_masses = _narrow(facts, rate, _NARROW, removal=removal)
+    values = np.array([float(value.mid()) for value in (*losses, *log_masses)])
+    return values[: len(losses)], values[len(losses) :]
+
+
+def narrow_outcomes(facts: Facts, rate: Fraction, *, removal: bool) -> tuple[Balls, Balls]:
+    """The finite losses and the logarithms of their masses, in balls of 200 true bits, whatever the precision now."""
+    return _narrow(facts, rate, _NARROWER, removal=removal)
+
+
+def _narrow(facts: Facts, rate: Fraction, width: float, *, removal: bool) -> tuple[Balls, Balls]:
+    for bits in _BITS:
+        with precision(bits):
+            losses, masses = outcomes(facts, rate, removal=removal)
+            log_masses = [mass.log() for mass in masses]
+            if all(_is_narrow(value, width) for value in (*losses, *log_masses)):
+                return losses, log_masses
+    raise InternalError("points of a privacy profile lie so near one chord that a million bits do not tell them apart")
+
+
+def _is_narrow(value: arb, width: float) -> bool:
+    return bool(value.is_finite() and float(value.rad()) <= width * max(abs(float(value.mid())), width))
 
 
 def outcomes(facts: Facts, rate: Fraction, *, removal: bool) -> tuple[Balls, Balls]:
@@ -116,14 +137,6 @@ def _turns(last: list[tuple[Fraction, arb]], point: tuple[Fraction, arb]) -> boo
     middle, end = (ball(last[-1][0]).exp(), last[-1][1]), (ball(point[0]).exp(), point[1])
     rise = (middle[1] - start[1]) * (end[0] - middle[0])
     return bool(rise < (end[1] - middle[1]) * (middle[0] - start[0]))
-
-
-def _as_floats(losses: Sequence[arb], masses: Sequence[arb]) -> tuple[Floats, Floats]:
-    balls = [*losses, *(mass.log() for mass in masses)]
-    if not all(float(value.rad()) <= _NARROW * max(abs(float(value.mid())), _NARROW) for value in balls):
-        raise InternalError("points of a privacy profile lie so near one chord that 256 bits do not tell them from it")
-    values = np.array([float(value.mid()) for value in balls])
-    return values[: len(losses)], values[len(losses) :]
 
 
 FINITE: dict[type[Facts], Callable[[Facts], tuple[Balls, Balls, arb]]] = {

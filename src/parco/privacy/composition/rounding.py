@@ -10,7 +10,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = ["ELEMENTARY", "UNIT", "doubles_around", "log_interval", "log_rest"]
+from parco.balls import ball, lower, precision, upper
+
+__all__ = ["ELEMENTARY", "UNIT", "doubles_around", "exp_of", "log_interval", "log_rest"]
+
+_BITS = 192
 
 UNIT = 2.0**-53
 """The unit roundoff u of double precision."""
@@ -27,6 +31,15 @@ def log_interval(value: Fraction) -> tuple[float, float]:
     top, bottom = math.log(value.numerator), math.log(value.denominator)
     margin = 2 * ELEMENTARY * UNIT * (abs(top) + abs(bottom) + 1e-300)
     return top - bottom - margin, top - bottom + margin
+
+
+def exp_of(log_value: float, *, up: bool) -> Fraction:
+    """For every double, or minus infinity, returns e^log_value, rounded to the side asked for."""
+    if log_value == -math.inf:
+        return Fraction(0)
+    with precision(_BITS):
+        value = ball(Fraction(log_value)).exp()
+        return upper(value) if up else lower(value)
 
 
 def doubles_around(value: Fraction) -> tuple[float, float]:

@@ -40,8 +40,9 @@ _SHORT = 64
 _SKETCHED = 16
 # e to this is a double.
 _EXP_MOST = 700.0
-_BLOCK = 1 << 21
+_BLOCK, _CHUNK = 1 << 21, 1 << 22
 _WIDENINGS_MAX = 16
+_POINTS_MAX = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,7 @@ class SampledGaussian:
         growth = reach**2 / (2 * variances) + height * reach / variances
         if not self.removal:
             growth = growth - c * np.log(np.cos(reach / (2 * variances)))
-        count = int(np.ceil((high - low) * (self.log_small + 1 + growth) / (2 * math.pi * reach)).max()) + 1
+        count = _checked(np.ceil((high - low) * (self.log_small + 1 + growth) / (2 * math.pi * reach)).max())
         step = (high - low) / (count - 1)
         return np.floor(low / step), step, count + 1
 
@@ -258,7 +259,7 @@ class SampledGaussian:
     def _grid(self, c: float) -> tuple[Floats, Floats, int, Floats]:
         """Which multiple of the step comes first, the step, how many points, and the shift."""
         shift, (low, high) = self._shift(c), self._range(c)
-        count = int(np.ceil((high - low) / self._step(c, shift)).max()) + 1
+        count = _checked(np.ceil((high - low) / self._step(c, shift)).max())
         step = (high - low) / (count - 1)
         return np.floor(low / step), step, count + 1, shift
 
@@ -301,6 +302,12 @@ class SampledGaussian:
         return -scales * math.sqrt(2 * cut), high
 
 
+def _checked(steps: float) -> int:
+    if not steps < _POINTS_MAX:
+        raise InternalError("a sampled Gaussian's integral needs more points than memory should hold")
+    return int(steps) + 1
+
+
 def weighted_sums(
     terms: Complexes | Floats, losses: Complexes | Floats, roughness: Floats, blur: Floats, line: Line
 ) -> tuple[Complexes, Floats]:
@@ -319,12 +326,20 @@ def weighted_sums(
         values = _step_by_step(terms, np.exp(turn), line.count)
         units = (2 * ELEMENTARY + 4) * np.arange(line.count)
     else:
+        line.check_work(terms.size)
         block = math.isqrt(line.count - 1) + 1
-        low, low_units = _powers(turn, block)
-        high, high_units = _powers(block * turn, -(-line.count // block))
-        values = np.matmul(high * terms[:, np.newaxis, :], low.transpose(0, 2, 1))
-        values = values.reshape(len(terms), -1)[:, : line.count]
-        units = np.full(line.count, low_units + high_units)
+        rows = -(-line.count // block)
+        sums, most = np.zeros((len(terms), rows, block), dtype=complex), 0.0
+        # Some points at a time, for memory: the sum of n products is off by no more, whatever is added first.
+        points = max(1, _CHUNK // (len(terms) * block))
+        for first in range(0, terms.shape[1], points):
+            some = slice(first, first + points)
+            low, low_units = _powers(turn[:, some], block)
+            high, high_units = _powers(block * turn[:, some], rows)
+            sums += np.matmul(high * terms[:, np.newaxis, some], low.transpose(0, 2, 1))
+            most = max(most, low_units + high_units)
+        values = sums.reshape(len(terms), -1)[:, : line.count]
+        units = np.full(line.count, most)
     return values, UNIT * (fixed + size.sum(axis=1)[:, np.newaxis] * units + turning * line.heights)
 
 

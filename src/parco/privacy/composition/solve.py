@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from parco.errors import InternalError
@@ -16,7 +16,7 @@ from parco.privacy.composition.contour import Aim, Chernoff, Moments, Profile, k
 from parco.privacy.composition.lattice import lattice_profile
 from parco.privacy.composition.precise import PreciseProfile
 from parco.privacy.composition.rounding import UNIT
-from parco.privacy.composition.smoothing import Smoothing, smoothed
+from parco.privacy.composition.smoothing import noise, smoothed
 
 __all__ = ["Order", "Solved", "best_order", "enclose", "is_near", "solve", "solve_delta"]
 
@@ -24,12 +24,16 @@ _SEARCH = 100
 # The line stands at this share of the best order less one: never above it.
 _POSITION = 0.8
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_LOG_C_MIN, _LOG_C_MAX, _STRIDE = math.log(1e-9), math.log(1e9), 1.5
-_NODES_PLAIN, _NODES_MAX = 1 << 14, 1 << 20
+_LOG_C_MIN, _LOG_C_MAX, _STRIDE = math.log(1e-9), math.log(1e15), 1.5
+_NODES_PLAIN, _NODES_MAX = 1 << 14, 1 << 21
+# Of smoothing: its lower bound is loose where the noise is not small beside a loss of 1.
+_VARIANCE_MOST = 4.0
 _WIDENINGS = 50
 _ATTEMPTS = 5
 _SEPARATION = 30.0
 _SMALL, _COARSE = 1e-3, 0.5
+# Of delta, what errors may come to; more where the slope is known, and so that they move epsilon by little.
+_SHARE_MOST, _SHARE_KNOWN = 0.05, 0.5
 
 
 AnyProfile = Profile | PreciseProfile
@@ -128,11 +132,11 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
     if top < math.inf and _is_near_top(order.moments, near, log_deltas[1]):
         return Solved(max(bottom - near, 0.0), top)
     c_best, bound = best_order(order.moments, log_deltas[0], accuracy=0.05)
-    if bound <= ceiling:
-        return Solved(0.0, ceiling, Chernoff(c_best, log_chernoff(order.moments, c_best)))
+    if bound <= max(ceiling, tolerance * _SMALL):
+        return Solved(0.0, max(ceiling, bound), Chernoff(c_best, log_chernoff(order.moments, c_best)))
     bound = min(bound, top)
     c = min(_POSITION * c_best, _c_limit(order, top, tolerance))
-    aim = Aim(log_deltas[0], max(bound - 4 / c, 0.0), min(max(tolerance * bound * c / 4, 1e-12), 1e-3))
+    aim = Aim(log_deltas[0], max(bound - 4 / c, 0.0), min(max(tolerance * bound * c / 4, 1e-12), _SHARE_MOST))
     for attempt in range(_ATTEMPTS):
         rough = _profile(order, c, aim)
         for made in _sharper(order, rough, late=attempt > 0):
@@ -141,18 +145,55 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
             found = enclose(made, log_deltas, top=top, start=bound)
             if is_near(found, tolerance):
                 return Solved(found.lower, found.upper, rough)
-        slope = -made.log_delta(found.upper)[1]
-        share = max(min(tolerance * found.upper * slope / 8, aim.share / 8), 1e-15)
-        aim = Aim(log_deltas[0], 0.9 * min(found.lower, bound), share)
+        without_balls = made is rough and _are_balls_due(rough, late=attempt > 0)
+        if without_balls and _is_hidden_at(rough, found.upper, log_deltas[0], tolerance):
+            break
+        aim = _nearer(aim, made, found, tolerance, Aim(log_deltas[0], _below(aim, found, bound, c), _SHARE_MOST))
     raise InternalError("the composition could not be computed to the tolerance asked for")
+
+
+def _is_hidden_at(rough: Profile, epsilon: float, log_delta: float, tolerance: float) -> bool:
+    """Whether rounding alone leaves epsilon more open than the tolerance: more nodes of this line would not help."""
+    if epsilon == math.inf:
+        return False
+    value, slope = rough.log_delta(epsilon)
+    return _is_hidden(rough, epsilon, value, log_delta, -slope * tolerance * max(epsilon, _SMALL))
+
+
+def _is_hidden(rough: Profile, epsilon: float, value: float, log_delta: float, width: float) -> bool:
+    """Whether rounding alone leaves a delta of e^log_delta more open than this width of its logarithm."""
+    if value == -math.inf:
+        return rough.is_blurred(epsilon)
+    return 2 * math.exp(min(rough.log_blur(epsilon) - log_delta, 0.0)) > width
+
+
+def _below(aim: Aim, found: Solved, bound: float, c: float) -> float:
+    """An epsilon below the root, as far as is known."""
+    if found.lower <= 0:
+        return 0.9 * min(aim.epsilon, found.upper / 2)
+    low = min(found.lower, bound)
+    return max(0.9 * low, low - 2 * min(found.upper - found.lower, low) - 4 / c)
+
+
+def _nearer(aim: Aim, made: AnyProfile, found: Solved, tolerance: float, following: Aim) -> Aim:
+    """What to aim at next: a smaller share, or the same where the slope had not been known."""
+    slope = -made.log_delta(found.upper)[1]
+    share = min(0.4 * tolerance * found.upper * slope, _SHARE_KNOWN)
+    known = slope <= 2 * max(aim.slope, made.line.c)
+    return replace(following, share=max(min(share, aim.share / 4) if known else share, 1e-15), slope=slope)
 
 
 def _sharper(order: Order, rough: Profile, *, late: bool) -> Iterator[AnyProfile]:
     """The profile in doubles, then the same in balls, where there is one and doubles seem to be what fails."""
     yield rough
-    made = order.precise(rough) if late or rough.is_blurred(rough.centre) else None
+    made = order.precise(rough) if _are_balls_due(rough, late=late) else None
     if made is not None:
         yield made
+
+
+def _are_balls_due(rough: Profile, *, late: bool) -> bool:
+    """Whether doubles seem to be what fails."""
+    return late or rough.is_blurred(rough.centre)
 
 
 def is_near(found: Solved, tolerance: float) -> bool:
@@ -191,11 +232,16 @@ def solve_delta(order: Order, epsilons: tuple[float, float], tolerance: float) -
     c = min(c, _c_limit(order, order.moments.largest[1], tolerance))
     aim = Aim(bound - 4, epsilon, tolerance / 4)
     for attempt in range(_ATTEMPTS):
-        for made in _sharper(order, _profile(order, c, aim), late=attempt > 0):
+        rough = _profile(order, c, aim)
+        for made in _sharper(order, rough, late=attempt > 0):
             above = made.log_delta_bounds(epsilon)[1]
             below = made.log_delta_bounds(beyond)[0]
             if above - below <= tolerance:
                 return below, min(above, 0.0)
+        value = rough.log_delta(epsilon)[0]
+        without_balls = made is rough and _are_balls_due(rough, late=attempt > 0)
+        if without_balls and _is_hidden(rough, epsilon, value, value, tolerance):
+            break
         aim = Aim(made.log_delta(epsilon)[0] if below > -math.inf else aim.log_delta - 4, epsilon, aim.share / 8)
     raise InternalError("the composition could not be computed to the tolerance asked for")
 
@@ -242,13 +288,14 @@ def _profile(order: Order, c: float, aim: Aim) -> Profile:
 
 
 def _smooth(order: Order, c: float, aim: Aim) -> Profile:
-    # What smoothing adds and takes is about (m^2/8) a^2 c (c+1) of delta.
-    smoothing = Smoothing(min(math.sqrt(aim.share / (8 * c * (c + 1))), 0.02))
-    moments = Moments([*order.moments.families, smoothing])
-    made = profile(moments, c, aim, nodes_max=_NODES_MAX, height=smoothing.height(c))
+    # What smoothing adds is about (v/2) s (s+1) of delta.
+    slope = max(c, aim.slope)
+    variance = min(aim.share / (slope * (slope + 1)), _VARIANCE_MOST)
+    moments = Moments([*order.moments.families, noise(variance)])
+    made = profile(moments, c, aim, nodes_max=_NODES_MAX)
     if made is None:
         raise InternalError("the composition needs more nodes than memory should hold: ask for a larger tolerance")
-    return smoothed(made, smoothing, moments.envelope(c))
+    return smoothed(made, variance, moments.envelope(c))
 
 
 def _ends(root: float, step: float, sign: int) -> Iterator[float]:
