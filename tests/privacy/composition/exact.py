@@ -43,7 +43,8 @@ def profile_of(entries: Sequence[Mapping[str, Any]]) -> Profile:
 
     def delta(epsilon: Fraction) -> arb:
         at = exactly(epsilon)
-        return max((order(at) for order in orders), key=lambda value: float(value.mid()))
+        removal, addition = (order(at) for order in orders)
+        return removal.max(addition)
 
     return delta
 

@@ -26,6 +26,8 @@ TOLERANCE = "1e-3"
 
 Entry = dict[str, Any]
 
+pytestmark = pytest.mark.usefixtures("by_nodes")
+
 
 def wrong_epsilons(composition: Composition, truth: Profile, deltas: Sequence[str], tolerance: str) -> list[str]:
     """Deltas whose interval misses the truth, is wider than promised, or is refused though there is one."""

@@ -27,6 +27,8 @@ PRINTED = {
     "mixtures": Fraction(1, 10**15),
 }
 
+pytestmark = pytest.mark.usefixtures("by_nodes")
+
 LAPLACE_DELTA_MOST = Fraction(85, 100)
 
 

@@ -168,13 +168,15 @@ def test_doubles_stand_around_a_number(value: Fraction) -> None:
 
 @pytest.mark.parametrize("epsilon", ["0", "1", "7.5", "22"])
 def test_deltas_near_one_are_found(epsilon: str) -> None:
-    times, odds, cut = 15, mp.e**2, mp.exp(mpf(epsilon))
-    terms = (
-        mp.binomial(times, k) * (odds ** (times - k) - cut * odds**k) / (1 + odds) ** times for k in range(times + 1)
-    )
-    truth = mp.fsum(max(term, 0) for term in terms)
-    found = compose(Schedule((ScheduledRelease(RandomisedResponse(Fraction(2)), times),))).delta(epsilon)
-    assert exactly(found.lower) <= arb(str(truth)) <= exactly(found.upper)
+    with mp.workdps(110), precision(400):
+        times, odds, cut = 15, mp.e**2, mp.exp(mpf(epsilon))
+        terms = (
+            mp.binomial(times, k) * (odds ** (times - k) - cut * odds**k) / (1 + odds) ** times
+            for k in range(times + 1)
+        )
+        truth = mp.fsum(max(term, 0) for term in terms)
+        found = compose(Schedule((ScheduledRelease(RandomisedResponse(Fraction(2)), times),))).delta(epsilon)
+        assert exactly(found.lower) <= arb(str(truth)) <= exactly(found.upper)
 
 
 FUNCTIONS = {

@@ -17,6 +17,7 @@ from parco.privacy.composition import single
 from parco.privacy.composition.aside import delta_aside, epsilon_aside, is_rare
 from parco.privacy.composition.assemble import Certain, certain_part, order_of
 from parco.privacy.composition.contour import Profile
+from parco.privacy.composition.few import Few, few_outcomes
 from parco.privacy.composition.groups import Groups, grouped
 from parco.privacy.composition.rounding import doubles_around, exp_of, log_interval
 from parco.privacy.composition.solve import Solved, best_order, enclose, is_near, solve, solve_delta
@@ -31,6 +32,8 @@ _BITS = 192
 _EXACT_MAX = 64
 # How near, in log(order - 1), the best order is sought: the bound is flat there.
 _FINE = 1e-5
+# Outcomes that take a few hundredths of a second to go through, and some seconds.
+_OUTCOMES_FEW, _OUTCOMES_MAX = 1 << 11, 1 << 18
 
 _Found = TypeVar("_Found")
 
@@ -107,7 +110,7 @@ class Composition:
             )
         low = high = Fraction(0)
         for removal in self._orders():
-            below, above = self._finite_delta(removal, doubles_around(at))
+            below, above = self._finite_delta(removal, at)
             certain = self.infinite[removal]
             low = max(low, certain.lower + (1 - certain.lower) * below)
             high = max(high, certain.upper + (1 - certain.upper) * above)
@@ -210,7 +213,14 @@ class Composition:
                     self.solved[removal] = replace(found, profile=made)
                     return found
         order = order_of(self.groups, removal=removal)
-        self.solved[removal] = _one_or_other(
+
+        def by_outcomes(few: Few) -> Solved:
+            low, high = few.epsilon(deltas)
+            return Solved(doubles_around(low)[0], doubles_around(high)[1])
+
+        self.solved[removal] = self._by_some_way(
+            removal,
+            by_outcomes,
             lambda: solve(order, log_deltas, self.tolerance, ceiling=ceiling),
             lambda: epsilon_aside(
                 self.groups,
@@ -220,25 +230,48 @@ class Composition:
                 ceiling=ceiling,
                 others=partial(order_of, removal=removal),
             ),
-            other_first=is_rare(self.groups),
         )
         return self.solved[removal]
 
-    def _finite_delta(self, removal: bool, epsilons: tuple[float, float]) -> tuple[Fraction, Fraction]:
+    def _finite_delta(self, removal: bool, epsilon: Fraction) -> tuple[Fraction, Fraction]:
         """Proven ends of delta(eps) of finite losses, in one order of the pair."""
-        order = order_of(self.groups, removal=removal)
+        order, epsilons = order_of(self.groups, removal=removal), doubles_around(epsilon)
 
         def plainly() -> tuple[Fraction, Fraction]:
             below, above = solve_delta(order, epsilons, self.tolerance / 2)
             return exp_of(below, up=False), exp_of(above, up=True)
 
-        return _one_or_other(
+        return self._by_some_way(
+            removal,
+            lambda few: few.delta(epsilon),
             plainly,
             lambda: delta_aside(
                 self.groups, epsilons, self.tolerance / 2, removal=removal, others=partial(order_of, removal=removal)
             ),
-            other_first=is_rare(self.groups),
         )
+
+    def _by_some_way(
+        self,
+        removal: bool,
+        by_outcomes: Callable[[Few], _Found],
+        nodes: Callable[[], _Found],
+        aside: Callable[[], _Found],
+    ) -> _Found:
+        """Outcome by outcome where these are few; else by nodes or with outliers set aside, likelier first; else
+        outcome by outcome where memory holds them."""
+        few = few_outcomes(self.groups, removal=removal, most=_OUTCOMES_FEW)
+        if few is not None:
+            return by_outcomes(few)
+        ways = (aside, nodes) if is_rare(self.groups) else (nodes, aside)
+        for way in ways:
+            try:
+                return way()
+            except InternalError as error:
+                refused = error
+        few = few_outcomes(self.groups, removal=removal, most=_OUTCOMES_MAX)
+        if few is None:
+            raise refused
+        return by_outcomes(few)
 
 
 def compose(schedule: Schedule, tolerance: Exactable = "1e-6", *, assume_fixed: bool = False) -> Composition:
@@ -287,15 +320,6 @@ def _worse(orders: Iterable[tuple[Fraction, Fraction]]) -> Interval:
     """The larger of both orders' figures, from their ends."""
     lows, highs = zip(*orders, strict=True)
     return Interval(max(lows), max(highs))
-
-
-def _one_or_other(one: Callable[[], _Found], other: Callable[[], _Found], *, other_first: bool) -> _Found:
-    """By one method, or where it cannot reach the tolerance by the other."""
-    first, second = (other, one) if other_first else (one, other)
-    try:
-        return first()
-    except InternalError:
-        return second()
 
 
 def _either(first: Certain, second: Certain) -> Certain:

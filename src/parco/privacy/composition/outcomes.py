@@ -18,7 +18,7 @@ from parco.errors import InternalError
 from parco.privacy.composition.families import Floats
 from parco.privacy.facts import Approximate, Facts, PrivacyProfile, Pure, RandomisedResponse, SparseVector
 
-__all__ = ["FINITE", "Balls", "float_outcomes", "infinite_mass", "narrow_outcomes", "outcomes"]
+__all__ = ["FINITE", "Balls", "float_outcomes", "infinite_mass", "largest_loss", "narrow_outcomes", "outcomes"]
 
 # Odds of e^-1000 beside odds of 1 take some thousand bits, and almost always few will do.
 _BITS = tuple(256 * 4**power for power in range(7))
@@ -77,6 +77,11 @@ def outcomes(facts: Facts, rate: Fraction, *, removal: bool) -> tuple[Balls, Bal
         losses = [-loss for loss in losses]
     total = sum(masses, arb(0))
     return losses, [mass / total for mass in masses]
+
+
+def largest_loss(facts: Facts) -> Fraction:
+    """The largest finite loss of a release on all units, exactly."""
+    return _hull(facts)[-1][0] if isinstance(facts, PrivacyProfile) else facts.epsilon  # type: ignore[attr-defined]
 
 
 def infinite_mass(facts: Facts, rate: Fraction, *, removal: bool) -> arb:
