@@ -189,6 +189,13 @@ WIDE: list[Any] = [
         [record("pure", epsilon="564", rate="2.52e-8", times=36400), record("pure", epsilon="0.06", times=300)],
         "0.00295",
     ),
+    # Many faint losses decide beside a bounded one.
+    (
+        [record("exponential", epsilon="2.24"), record("exponential", epsilon="0.0002", rate="0.0917", times=595)],
+        "1e-30",
+    ),
+    # The largest loss is a thousand times epsilon.
+    ([record("laplace", sensitivity="16.7", scale="1", rate="0.00123", times=977000)], "1.19e-15"),
 ]
 
 
@@ -198,3 +205,13 @@ def test_what_was_once_refused_is_enclosed(entries: list[Entry], delta: str) -> 
     found = composition.epsilon(delta)
     assert found.upper - found.lower <= Fraction(1, 10**6) * max(found.upper, Fraction(1, 1000))
     assert found.lower <= composition.renyi_epsilon(delta)
+
+
+@pytest.mark.parametrize("rate", ["1e-9", "0.003"])
+def test_below_the_chance_that_any_draw_is_made_nothing_is_lost_and_beyond_it_something(rate: str) -> None:
+    """Where no release draws the unit both laws are one: so is all but the chance of it."""
+    entries = [record("laplace", rate=rate, times=33), record("pure", epsilon="900", rate=rate, times=5)]
+    chance = 1 - (1 - Fraction(rate)) ** 38
+    found = composed(*entries).epsilon(chance)
+    assert found.lower == found.upper == 0
+    assert composed(*entries[1:]).epsilon((1 - (1 - Fraction(rate)) ** 5) * Fraction(999, 1000)).lower > 0

@@ -84,6 +84,8 @@ class Composition:
             return _worse(
                 single.epsilon_interval(alone.facts, alone.rate, target, removal=order) for order in (True, False)
             )
+        if self._touched() <= target:
+            return Interval(Fraction(0), Fraction(0))
         low = high = 0.0
         for removal in self._orders():
             found = self._solve(removal, self._finite_deltas(target, removal), ceiling=high)
@@ -179,6 +181,14 @@ class Composition:
             return None
         [release] = self.groups
         return release if release.times == 1 and release.sampled and single.is_known(release.facts) else None
+
+    def _touched(self) -> Fraction:
+        """At least the chance that some release draws the unit: where none does, both laws are the same. 1 where a
+        release is on all units."""
+        if any(not sampled for _, sampled in self.groups.kinds):
+            return Fraction(1)
+        with precision(_BITS):
+            return upper(-sum(((-ball(one.rate)).log1p() * one.times for one in self.groups), ball(0)).expm1())
 
     def _orders(self) -> tuple[bool, ...]:
         """Both orders of the pair, or one where they are alike."""

@@ -135,7 +135,20 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
     if bound <= max(ceiling, tolerance * _SMALL):
         return Solved(0.0, max(ceiling, bound), Chernoff(c_best, log_chernoff(order.moments, c_best)))
     bound = min(bound, top)
-    c = min(_POSITION * c_best, _c_limit(order, top, tolerance))
+    best = _POSITION * c_best
+    # Where many faint losses decide beside a bounded one, it is the line beyond the limit that shows them.
+    for c in sorted({min(best, _c_limit(order, bound if top < math.inf else top, tolerance)), best}):
+        found = _solve_at(order, c, log_deltas, tolerance, ceiling=ceiling, bound=bound)
+        if found is not None:
+            return found
+    raise InternalError("the composition could not be computed to the tolerance asked for")
+
+
+def _solve_at(
+    order: Order, c: float, log_deltas: tuple[float, float], tolerance: float, *, ceiling: float, bound: float
+) -> Solved | None:
+    """As `solve`, by lines at this c, or None; `bound`: an epsilon that holds."""
+    top = order.moments.largest[1]
     aim = Aim(log_deltas[0], max(bound - 4 / c, 0.0), min(max(tolerance * bound * c / 4, 1e-12), _SHARE_MOST))
     for attempt in range(_ATTEMPTS):
         rough = _profile(order, c, aim)
@@ -149,7 +162,7 @@ def solve(order: Order, log_deltas: tuple[float, float], tolerance: float, *, ce
         if without_balls and _is_hidden_at(rough, found.upper, log_deltas[0], tolerance):
             break
         aim = _nearer(aim, made, found, tolerance, Aim(log_deltas[0], _below(aim, found, bound, c), _SHARE_MOST))
-    raise InternalError("the composition could not be computed to the tolerance asked for")
+    return None
 
 
 def _is_hidden_at(rough: Profile, epsilon: float, log_delta: float, tolerance: float) -> bool:
