@@ -26,6 +26,7 @@ from parco.privacy.composition.sampled_interval import _gauss_legendre as gauss_
 from parco.privacy.composition.solve import Solved, is_near
 from parco.privacy.facts import Approximate, Facts, Gaussian, Laplace, PrivacyProfile, Pure, RandomisedResponse
 from parco.privacy.schedule import Schedule, ScheduledRelease
+from tests.privacy.composition.build import composed, record, release
 
 HALF = Fraction(1, 2)
 mp.dps = 50
@@ -51,6 +52,20 @@ def test_a_release_off_the_lattice_is_not_added_to_the_nodes_of_the_lattice(fact
     composition.epsilon("1e-6")
     more = ScheduledRelease(facts, 100)
     assert meet(composition.add(more).epsilon("1e-6"), compose(schedule.plus(more)).epsilon("1e-6"))
+
+
+def test_what_the_nodes_at_hand_do_not_take_is_composed_anew() -> None:
+    """They stand where losses of 10^-5 are told apart, and a loss of 3 is too wide for that."""
+    composition = composed(
+        record("laplace", sensitivity="6.41e-06", scale="1", times=62),
+        record("randomised-response", epsilon="6.41e-06", rate="0.00532", times=108000),
+        tolerance="1e-4",
+    )
+    composition.epsilon("8.6e-06")
+    more = release("exponential", epsilon="2.94", rate="0.179", times=178)
+    found = composition.add(more)
+    assert found.solved == {}
+    assert meet(found.epsilon("8.6e-06"), compose(found.schedule, "1e-4").epsilon("8.6e-06"))
 
 
 def one_node(value: complex, error: float) -> Profile:

@@ -162,8 +162,8 @@ class Composition:
         )
 
     def _extended(self, release: ScheduledRelease) -> dict[bool, Solved]:
-        """The profiles at hand, with one release more; none where they do not take it, or a second order has become
-        necessary."""
+        """The profiles at hand, with one release more; none where one of them does not take it, or a second order has
+        become necessary."""
         if release.sampled and not self.schedule.sampled:
             return {}
         extended = {}
@@ -172,7 +172,11 @@ class Composition:
             if found.profile is None or not found.profile.takes(order.lattice):
                 return {}
             [family] = order.moments.families
-            extended[removal] = replace(found, profile=found.profile.with_more(family))
+            try:
+                extended[removal] = replace(found, profile=found.profile.with_more(family))
+            except InternalError:
+                # A line for much smaller losses: not for this one.
+                return {}
         return extended
 
     def _single(self) -> ScheduledRelease | None:
