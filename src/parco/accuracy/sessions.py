@@ -50,6 +50,7 @@ class ReleasedUntil:
             "at_most": str(run.cap),
             "confidence": exact_text(run.last.confidence),
             "out_of_budget": run.out_of_budget,
+            **({} if run.validation is None else {"validation": run.validation.record()}),
         }
         return self.release.record() | {"until": told}
 
@@ -118,7 +119,7 @@ class SessionMeasurement:
 def release_until(
     session: Session,
     ask: Ask,
-    until: Rule | Predicate,
+    until: Rule | Predicate | Validation,
     *,
     at_most: Exactable,
     ladder: Ladder | None = None,
@@ -127,17 +128,20 @@ def release_until(
 ) -> ReleasedUntil:
     """For every question and rule, releases and refines until the rule holds, or raises QuestionError or BudgetError.
 
-    at_most: the most that the answer may cost in all, with what was paid for it before. ladder: by default costs
-    predicted from what was released; on accounts of the measure pure doubled ones. Otherwise as `refine_until`.
+    until: of a Validation, the model returns a condition on rows, which is checked on a part of the contract. at_most:
+    the most that the answer may cost in all, with what was paid for it before; checks cost beside it. ladder: by
+    default costs predicted from what was released, and doubled ones on accounts of the measure pure or where the rule
+    does not say how far is left. Otherwise as `refine_until`.
     """
     measurement = SessionMeasurement(session, ask)
     stopped = refine_until(
         measurement,
         until,
-        ladder=_ladder(measurement.measure, exact(at_most, "at_most")) if ladder is None else ladder,
+        ladder=_ladder(measurement.measure, exact(at_most, "at_most"), until) if ladder is None else ladder,
         at_most=at_most,
         confidence=confidence,
         simultaneous=simultaneous,
+        desk=SessionDesk(session),
     )
     last = stopped.last
 
@@ -213,8 +217,9 @@ def _with_cells(release: Release[Any]) -> Release[Answer]:
     return release
 
 
-def _ladder(measure: Measure, most: Fraction) -> Ladder:
-    if measure == Measure.PURE:
+def _ladder(measure: Measure, most: Fraction, until: Rule | Predicate | Validation) -> Ladder:
+    tells = isinstance(until, Rule) and type(until).shortfall is not Rule.shortfall
+    if measure == Measure.PURE or not tells:
         return Geometric(most * _DOUBLED_SHARE, 2)
     return Predictive(most * _PREDICTED_SHARE)
 
