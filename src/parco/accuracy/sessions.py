@@ -6,7 +6,7 @@ released released and charged: the same run asked again takes it up for nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -16,13 +16,14 @@ from parco.accuracy.loop import Stopped, refine_until
 from parco.accuracy.measurement import Key, Noise, Released
 from parco.accuracy.noises import GaussianNoise, LatticeNoise
 from parco.accuracy.rules import Predicate, Rule
-from parco.accuracy.validation import Validation, Verdict
+from parco.accuracy.validation import Checker, Correct, Validation, Verdict, stream_of
 from parco.errors import QuestionError, RequestError, SharperError
 from parco.measure import COST_UNIT, Exactable, Measure, exact, exact_text
 from parco.mechanisms.mechanism import Additive, Gaussian, Mechanism, TwoSidedGeometric
 from parco.mechanisms.refinement import RefinedGaussian
 from parco.queries.plan import Plan
 from parco.session.ask import Ask
+from parco.session.checking import Checking
 from parco.session.release import Answer, Release
 from parco.session.session import Session
 
@@ -154,26 +155,54 @@ def release_until(
 
 
 class SessionDesk:
-    """A session whose contract has a validation part, as a desk for `accuracy_first`: Gaussian checks on counts.
+    """A session whose contract has a validation part, as a desk for `accuracy_first`.
 
     `correct` is a condition, as in `where=`, that holds for the rows about which the model is right: no code of the
-    caller sees a row. A unit counts as right if one of its rows meets it. The number of all units of the part is
-    released once, and that of the units that are right at each attempt, each at the validation's cost; the noisy score
-    is den times the one less num times the other.
+    caller sees a row. A unit counts as right if one of its rows meets it. gaussian: the number of all units of the part
+    is released once, and that of the units that are right at each attempt, each at the validation's cost; the noisy
+    score is den times the one less num times the other. sparse-vector: one request for all attempts, its whole cost
+    charged at the first; scores are exact and stay inside, and nothing else runs on the part's account meanwhile.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def checker(self, validation: Validation, *, attempts: int) -> _SessionChecker:
+    def checker(self, validation: Validation, *, attempts: int) -> Checker:
         """Checks for at most so many attempts; RequestError for a check or a part that the session does not have."""
-        if validation.check != "gaussian":
-            raise RequestError('a session keeps no secret between releases: check="gaussian"')
-        if self._session.contract.budget.measure == Measure.PURE:
-            raise RequestError("Gaussian noise has no cost in the measure pure")
         if validation.part not in (self._session.contract.parts or {}):
             raise RequestError(f"the contract declares no part {validation.part!r}")
+        if validation.check == "sparse-vector":
+            return _StreamChecker(self._session, validation, attempts=attempts)
+        if self._session.contract.budget.measure == Measure.PURE:
+            raise RequestError('Gaussian noise has no cost in the measure pure: check="sparse-vector" has one')
         return _SessionChecker(self._session, validation, attempts=attempts)
+
+
+class _StreamChecker:
+    def __init__(self, session: Session, validation: Validation, *, attempts: int) -> None:
+        vector, threshold = stream_of(validation)
+        part, target = validation.part, validation.accuracy
+        self._checking = Checking(
+            session, part=part, target=target, vector=vector, threshold=threshold, attempts=attempts
+        )
+
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        """The part's own."""
+        return self._checking.accounts
+
+    @property
+    def charged(self) -> int:
+        """Nothing before the first check, then all."""
+        return self._checking.charged
+
+    def check(self, correct: Correct) -> Verdict:
+        """Pass or fail, and nothing else."""
+        return Verdict(self._checking.check(_condition(correct)))
+
+    def end(self) -> None:
+        """Stores the verdicts, and lets the account go."""
+        self._checking.end()
 
 
 class _SessionChecker:
@@ -186,13 +215,11 @@ class _SessionChecker:
         self.accounts: tuple[str, ...] = (validation.part,)
         self.charged = 0
 
-    def check(self, correct: Callable[..., object] | str) -> Verdict:
+    def check(self, correct: Correct) -> Verdict:
         """Two counts, of which that of all units is free from the second attempt on."""
         if self._ended:
             raise RequestError("this run has passed or ended: nothing is checked any more")
-        if not isinstance(correct, str):
-            raise RequestError('correct is a condition on rows, as in where=: for example "dollars > 20"')
-        asks = [self._all, replace(self._all, where=correct)]
+        asks = [self._all, replace(self._all, where=_condition(correct))]
         (everyone, far), (right, near) = (self._counted(release) for release in self._session.release(asks))
         num, den = self._validation.accuracy.as_integer_ratio()
         score = den * right - num * everyone
@@ -209,6 +236,12 @@ class _SessionChecker:
         self.charged += release.cost.units
         (row,) = _with_cells(release).value
         return row.value, _noise(release.receipt.mechanism).half_width(self._level)
+
+
+def _condition(correct: Correct) -> str:
+    if not isinstance(correct, str):
+        raise RequestError('correct is a condition on rows, as in where=: for example "dollars > 20"')
+    return correct
 
 
 def _with_cells(release: Release[Any]) -> Release[Answer]:

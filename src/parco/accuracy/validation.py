@@ -34,6 +34,7 @@ __all__ = [
     "Verdict",
     "check_alone",
     "check_of",
+    "stream_of",
 ]
 
 Correct = Callable[..., object] | str
@@ -143,7 +144,7 @@ class Outcome:
         end = "passed" if self.passed else "did not pass"
         costs = ", ".join(f"{label} {cost}" for label, cost in self.by_account)
         return (
-            f"The model was checked {self.attempts} times on units that it was not fitted to, and {end}. With the checks,"
+            f"The model was checked {self.attempts} times on units it was not fitted to, and {end}. With the checks,"
             f" accounts were charged: {costs}; no unit is in two parts, so that {self.bound} bounds what anybody lost."
         )
 
@@ -250,11 +251,8 @@ class SparseVectorCheck(Check):
     """
 
     def __init__(self, validation: Validation, measure: Measure) -> None:
-        reach, epsilon = Fraction(validation.reach), exact(validation.epsilon, "epsilon")
-        self._vector = LaplaceSparseVector(reach, _lattice(2 * reach / epsilon), epsilon)
+        self._vector, self._threshold = stream_of(validation)
         self._units = self._vector.cost_units(measure)
-        # Rounded up to the lattice: a threshold off it would void the proof.
-        self._threshold = -int(-exact(validation.margin, "margin") // self._vector.lattice)
         self._stream: Stream | None = None
 
     @property
@@ -284,6 +282,14 @@ def check_of(validation: Validation, measure: Measure, *, attempts: int) -> Chec
     if validation.check == "gaussian":
         return GaussianCheck(validation, measure, attempts)
     return SparseVectorCheck(validation, measure)
+
+
+def stream_of(validation: Validation) -> tuple[LaplaceSparseVector, int]:
+    """The noise of a sparse-vector check, and its threshold in lattice steps."""
+    reach, epsilon = Fraction(validation.reach), exact(validation.epsilon, "epsilon")
+    vector = LaplaceSparseVector(reach, _lattice(2 * reach / epsilon), epsilon)
+    # Rounded up to the lattice: a threshold off it would void the proof.
+    return vector, -int(-exact(validation.margin, "margin") // vector.lattice)
 
 
 def _lattice(scale: Fraction) -> Fraction:

@@ -128,7 +128,9 @@ def pattern(form: str, kinds: Mapping[str, str] = KINDS) -> re.Pattern[str]:
 
 TAG = re.compile('"tag":"([a-z]+)"')
 PATTERNS = {tag: pattern(form) for form in FORMS for tag in re.findall(r'"tag":"(\w+)"', form)}
-LATER = re.compile('"kind":"exponential"|"tag":"(amend|derive|draw|flag|leave|quota|recost|refine|schedule|supersede)"')
+LATER = re.compile(
+    '"kind":"(?:exponential|sparse-vector)"|"tag":"(amend|derive|draw|flag|leave|quota|recost|refine|schedule|supersede)"'
+)
 BESIDE = "this is of a kind that offline_life.py checks, the file beside this one: run that instead"
 
 

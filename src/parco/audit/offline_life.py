@@ -1,8 +1,8 @@
 """Checks a ledger with all that can happen around a release. Standard library and `offline.py`, beside it, only.
 
 `python offline_life.py LEDGER [FILE]...` means what `python offline.py LEDGER [FILE]...` does, for any ledger: also for
-one with refinements, schedules, corrections, derived data, quotas and releases that choose among candidates. FILEs may
-also hold frozen reports (`parco report --freeze`); docs/ledger-format.md describes lines and checks.
+one with refinements, schedules, corrections, derived data, quotas, releases that choose among candidates and streams of
+checks. FILEs may also hold frozen reports (`parco report --freeze`); docs/ledger-format.md describes lines and checks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ else:  # run alone: the other file is in the same folder
 # ---- The forms of lines (see offline.py) ----
 _N, _M, _HASH = offline.KINDS["NUM"], offline.KINDS["INT"], offline.KINDS["HASH"]
 KINDS = offline.KINDS | {
-    "NOISE": "gaussian|two-sided-geometric|exponential", "NAMED": f'"{_HASH}"', "TOTAL": rf"\[{_M},{_M},{_N},{_N}\]",
+    "NOISE": "gaussian|two-sided-geometric|exponential|sparse-vector", "NAMED": f'"{_HASH}"',
+    "TOTAL": rf"\[{_M},{_M},{_N},{_N}\]",
     "ADDED": rf"\[{_M},(?:-{_M}|{_N}),(?:-{_M}|{_N})\]", "FIELD": "actor|key|note|question|reason|title",
 }  # fmt: skip
 FACTS, NOISE, NORMS = offline.FACTS, offline.NOISE, offline.NORMS
@@ -58,22 +59,25 @@ def read(line: bytes, entry: int) -> re.Match[str]:
     return offline.read(line, entry, PATTERNS)
 
 
-# ---- What choices cost (docs/mathematics.md, "Bounded range"): m choices, each of bounded range epsilon ----
+# ---- What choices cost (docs/mathematics.md, "Bounded range"): m choices, each of bounded range epsilon; and what a
+# ---- stream of scores does ("Sparse vector"): an epsilon-pure mechanism, or epsilon/2 and Laplace noise of epsilon/2
 DIGITS, SLACK = 60, Decimal("1e-40")
 UNITS_MAX = 10**19  # more than any charge
 
 
 @lru_cache(maxsize=256)  # a ledger has the same few choices again and again
-def least(measure: str, order: str | None, *ratios: str) -> int | None:
-    """The least charge in 10^-15 that covers a request of choices; None where its facts are no such request's.
+def least(measure: str, order: str | None, kind: str, *ratios: str) -> int | None:
+    """The least charge in 10^-15 that covers a request of choices or a stream; None where its facts are no such one's.
 
     `ratios`: scale, lattice, l1, l2_squared. What is no rational number is worked out in decimals, with so many digits
     more than DIGITS that what cancels leaves far more than 40; only what falls short by less than SLACK of it passes.
     """
     pairs = [json.loads(ratio) for ratio in (*ratios, order or "[1,1]")]
-    scale, _, l1, l2_squared, alpha = (Fraction(*pair) for pair in pairs)
-    choices, epsilon = l1**2 / l2_squared, 2 * l2_squared / l1 / scale
+    scale, lattice, l1, l2_squared, alpha = (Fraction(*pair) for pair in pairs)
+    choices, epsilon, stream = l1**2 / l2_squared, 2 * l2_squared / l1 / scale, kind == "sparse-vector"
     if any(math.gcd(*pair) != 1 for pair in pairs) or choices.denominator != 1 or alpha < 1:
+        return None
+    if stream and (choices != 1 or (l1 / lattice).denominator != 1):  # off the lattice no epsilon holds
         return None
     if measure == "pure":
         return math.ceil(10**15 * choices * epsilon)
@@ -81,11 +85,13 @@ def least(measure: str, order: str | None, *ratios: str) -> int | None:
     small = sum(max(0, len(str(one.denominator)) - len(str(one.numerator)) + 1) for one in (epsilon, excess or 1))
     with localcontext(prec=DIGITS + 4 * small, Emax=MAX_EMAX, Emin=MIN_EMIN) as context:
         if measure == "gdp":
-            if epsilon > 4000:  # a choice costs more than an account can hold
+            bounded = (1 + stream) * epsilon  # what is pure costs what a choice of twice the range does
+            if bounded > 4000:  # a choice costs more than an account can hold
                 return UNITS_MAX
-            context.prec += math.ceil(epsilon / 4)  # the difference from 1 has so many zeros
-            return gaussian_units(int(choices), decimal(epsilon))
-        each = divergence(decimal(epsilon), None if excess is None else decimal(excess))
+            context.prec += math.ceil(bounded / 4)  # the difference from 1 has so many zeros
+            return gaussian_units(int(choices), decimal(bounded))
+        line = stream_divergence if stream else divergence
+        each = line(decimal(epsilon), None if excess is None else decimal(excess))
         return math.ceil(int(choices) * each * 10**15 * (1 - SLACK))
 
 
@@ -101,6 +107,16 @@ def divergence(epsilon: Decimal, excess: Decimal | None) -> Decimal:
     alpha = excess + 1
     first, second = 1 - (-alpha * epsilon).exp(), 1 - (-excess * epsilon).exp()
     return epsilon + (excess * first / (alpha * second)).ln() + (first / (alpha * near)).ln() / excess
+
+
+def stream_divergence(epsilon: Decimal, excess: Decimal | None) -> Decimal:
+    """The less of two bounds on that of a stream of scores: as of randomised response, and as of its threshold."""
+    half, near = epsilon / 2, (-epsilon).exp()
+    if excess is None:
+        return min(epsilon * (1 - near) / (1 + near), epsilon + (-half).exp() - 1)
+    far, share = (-(2 * excess + 1) * epsilon).exp(), (excess + 1) / (2 * excess + 1)
+    laplace = half + (share + (1 - share) * (-(2 * excess + 1) * half).exp()).ln() / excess
+    return min(epsilon + ((1 + far) / (1 + near)).ln() / excess, half + laplace)
 
 
 def gaussian_units(choices: int, epsilon: Decimal) -> int:
@@ -162,6 +178,7 @@ class Ledger(offline.Ledger):
         self.schedules = dict[int, tuple[str, str, int | None]]()  # data set, name, ended by
         self.steps = dict[tuple[int, int], tuple[tuple[str, ...], int | None]]()  # what is fixed, drawn by
         self.drawn = dict[int, tuple[int, int]]()  # the step that a request drew
+        self.streams = dict[int, int]()  # of an account, the last request that has it to itself while it is open
 
     def _open(self, found: re.Match[str]) -> None:
         before = len(self.accounts)
@@ -193,11 +210,12 @@ class Ledger(offline.Ledger):
     def check_cost(self, number: int, cost: int, facts: re.Match[str]) -> None:
         """Whether an account was charged what these facts cost there, beyond what was paid for what they refine.
 
-        The cost of choices is rounded up, by at most one part in 2^40 and a unit. What a request was charged too little
-        is owed until a recost makes up for it; a step of a schedule costs nothing before it is drawn.
+        The cost of choices and streams is rounded up, by at most one part in 2^40 and a unit. What a request was charged
+        too little is owed until a recost makes up for it; a step of a schedule costs nothing before it is drawn.
         """
-        terms, choice = (str(self.terms[number][1]), self.terms[number][2]), facts["kind"] == "exponential"
-        due = (least if choice else offline.price)(*terms, *facts.group(*FACTS[choice:]))
+        terms = (str(self.terms[number][1]), self.terms[number][2])
+        choice = facts["kind"] in ("exponential", "sparse-vector")
+        due = (least if choice else offline.price)(*terms, *facts.group(*FACTS))
         if due is not None and "parent" in facts.re.groupindex:
             due -= offline.price(*terms, facts["kind"], *self.laws[int(facts["parent"])][:4]) or 0
         holds = due is not None and cost <= due + ((due >> 40) + 1 if choice else 0)
@@ -208,6 +226,13 @@ class Ledger(offline.Ledger):
     def _reserve(self, found: re.Match[str]) -> None:
         super()._reserve(found)
         self.laws[self.size + 1] = found.group(*FACTS[1:], *ALIKE)
+        own, stream = {row[0] for row in self.requests[self.size + 1][3]}, found["kind"] == "sparse-vector"
+        near = {self.streams[number] for number in own & self.streams.keys()}
+        if stream:
+            near = {number for number, one in self.requests.items() if own & {row[0] for row in one[3]}}
+            self.streams |= dict.fromkeys(own, self.size + 1)
+        others = [number for number in near - {self.size + 1} if self.requests[number][0] in ("reserved", "started")]
+        self.need(not others, "alone", "a stream has its accounts to itself while it is open, and here it has not")
 
     def _refine(self, found: re.Match[str]) -> None:
         """An answer is refined once, by less noise of its own kind, and no older one than the last lost past."""
@@ -217,7 +242,7 @@ class Ledger(offline.Ledger):
         self.need(state == "settled" and free and parent > lost, "refined once", "it refines what it may not")
         scale, lattice, _, _, *alike = self.laws[parent]
         sharper = Fraction(*json.loads(found["scale"])) < Fraction(*json.loads(scale))
-        law = found["kind"] == "gaussian" or (found["kind"] != "exponential" and found["lattice"] == lattice)
+        law = found["kind"] == "gaussian" or (found["kind"] == "two-sided-geometric" and found["lattice"] == lattice)
         paying = [row[0] for row in rows] == [row[0] for row in json.loads(found["charges"])]
         same = alike == list(found.group(*ALIKE)) and law and paying and sharper
         self.need(same, "refined once", "it refines what it may not")

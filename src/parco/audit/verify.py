@@ -235,6 +235,7 @@ def _check_tables(shown: Shown, ledger: _Ledger) -> None:
             for number, amount in quota.amounts.items()
         },
         members=frozenset((entry, actor) for entry, quota in ledger.quotas.items() for actor in quota.members),
+        streams=ledger.streams,
     )
     with _named("tables"):
         shown.check(added_up)

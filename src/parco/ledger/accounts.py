@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeAlias
 
 from parco.errors import VerificationError
 from parco.ledger.entries import (
+    INTERACTIVE,
     Added,
     Amend,
     Balance,
@@ -203,6 +204,7 @@ class _Mappings:
     replaced: Mapping[int, int] = field(default_factory=dict)
     ancestors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     shares: Mapping[int, Share] = field(default_factory=dict)
+    streams: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,8 @@ class State(_Mappings):
     `refinements` the last request that refines an answered one. `corrections` gives what is about an entry or request,
     by that and by the correction's own entry: its tag, and for `supersede` what stands instead (0 for nothing).
     `totals` gives what a recost stated of a request on an account, with that recost's entry, `added` what it added to
-    an account, `replaced` what stands instead of an answer now: itself, another, or 0.
+    an account, `replaced` what stands instead of an answer now: itself, another, or 0. `streams` gives the last
+    interactive request on an account.
     """
 
     size: int = 0
@@ -508,11 +511,27 @@ def _admitted(state: State, entry: Admitted) -> dict[str, Any]:
     for share in state.shares.values():
         fits = not share.limits(entry.actor) or all(map(share.has_room, entry.charges))
         _require(fits, entry, "a quota of its actor has no room for its charge")
+    _require(not _others(state, entry), entry, "an interactive mechanism is alone on its accounts while it runs")
+    is_stream = entry.mechanism.kind in INTERACTIVE
     return {
+        "streams": {charge.account: entry.seq for charge in entry.charges} if is_stream else {},
         "requests": {entry.seq: Request(entry, "reserved")},
         "keys": {entry.key: entry.seq},
         "shares": _shared(state, entry.actor, {charge.account: charge.cost for charge in entry.charges}),
     }
+
+
+def _others(state: State, entry: Admitted) -> bool:
+    """Whether an open request on one of its accounts is interactive; for one that is, whether there is any at all."""
+    charged = {charge.account for charge in entry.charges}
+    near = {state.streams[account] for account in charged & state.streams.keys()}
+    if entry.mechanism.kind in INTERACTIVE:
+        near = {
+            number
+            for number, request in state.requests.items()
+            if any(charge.account in charged for charge in request.reserve.charges)
+        }
+    return any(state.requests[number].state in ("reserved", "started") for number in near)
 
 
 def _set_aside(

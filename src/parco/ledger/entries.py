@@ -23,6 +23,7 @@ from parco.ledger import _codecs as codecs
 __all__ = [
     "FIELDS",
     "FORMAT",
+    "INTERACTIVE",
     "KINDS",
     "MEASURES",
     "TAGS_LATER",
@@ -67,7 +68,10 @@ __all__ = [
 
 FORMAT = 1
 
-KINDS = ("gaussian", "two-sided-geometric", "exponential")
+KINDS = ("gaussian", "two-sided-geometric", "exponential", "sparse-vector")
+
+INTERACTIVE = ("sparse-vector",)
+"""Kinds that answer again and again between `start` and the end: nothing else is admitted on their accounts then."""
 
 # All four currencies of format 1; the state machine knows that `renyi` and no other has an order.
 MEASURES = ("pure", "zcdp", "gdp", "renyi")

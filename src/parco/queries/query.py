@@ -49,6 +49,8 @@ class Statistic(StrEnum):
     """The number of rows below which a share `at` of the units lies, of each unit the most that it has in a group."""
     UNIT_GROUPS = "unit_groups"
     """The number of groups below which a share `at` of the units lies, of each unit those in which it has rows."""
+    CHECKS = "checks"
+    """Which of several conditions, asked one after the other, is the first to hold for a share `at` of the units."""
 
 
 HISTOGRAM = "histogram"
@@ -63,7 +65,7 @@ _SQUARES_MAX = 10**27
 _SHARE_DENOMINATOR_MAX = 10**9
 _OF_VALUES = (Statistic.SUM, Statistic.SUM_SQUARES, Statistic.QUANTILE)
 """What is computed from the values of a numeric column, in multiples of its lattice."""
-_OF_UNITS = (Statistic.COUNT_UNITS, Statistic.SELECT_KEYS)
+_OF_UNITS = (Statistic.COUNT_UNITS, Statistic.SELECT_KEYS, Statistic.CHECKS)
 """What does not depend on how many rows a unit has in a group."""
 _CONTRIBUTIONS = (Statistic.UNIT_ROWS, Statistic.UNIT_GROUPS)
 """Where each unit has one number, whatever its rows, so that nothing of it is left out and nothing is bounded."""
@@ -115,7 +117,7 @@ class Query:
         `at`: of a quantile, the share of the rows below it. A histogram is the count by its bins, and `k` how many of
         them a top names.
         """
-        kinds = [kind.value for kind in Statistic]
+        kinds = [kind.value for kind in Statistic if kind is not Statistic.CHECKS]
         if statistic not in (*kinds, HISTOGRAM):
             raise QuestionError(f"unknown statistic {statistic!r}: choose one of {', '.join((*kinds, HISTOGRAM))}")
         name = None if column is None else _name(column)
@@ -137,6 +139,14 @@ class Query:
         query._check_groups()
         query._check_names()
         return replace(query, centre=query._middle) if centred else query
+
+    @classmethod
+    def checks(cls, contract: Contract, *, part: str, target: Fraction) -> Query:
+        """The question of an interactive run, whose conditions come one by one: by no name, and never by `of`.
+
+        `target`: the share of the part's units for which a condition has to hold.
+        """
+        return cls(contract, Statistic.CHECKS, None, (), _part(contract, part), at=target)
 
     @property
     def _middle(self) -> Fraction:

@@ -24,6 +24,8 @@ def sensitivity(query: Query) -> Sensitivity:
         return _of_scores(query)
     if query.statistic is Statistic.TOP:
         return _of_counts(query)
+    if query.statistic is Statistic.CHECKS:
+        return _of_checks(query)
     low, high = _per_cell(query)
     groups, most = query.groups, max(-low, high)
     if query.contract.unit.neighbours == "add-or-remove":
@@ -66,6 +68,16 @@ def _of_counts(query: Query) -> Sensitivity:
     return Sensitivity(l1=choices * each, l2_squared=choices * each**2)
 
 
+def _of_checks(query: Query) -> Sensitivity:
+    """How far a unit moves each score, the sum over the units of den c - num: c is 1 where the condition holds for it.
+
+    num/den is the share asked for (docs/mathematics.md, "Stopping on a private validation set").
+    """
+    num, den = (query.at or Fraction(0)).as_integer_ratio()
+    each = Fraction(den if query.contract.unit.neighbours == "replace" else max(num, den - num))
+    return Sensitivity(l1=each, l2_squared=each**2)
+
+
 def _per_cell(query: Query) -> tuple[Fraction, Fraction]:
     """The least and the most that one unit can add to a cell; nothing at all, 0, lies between them."""
     rows = query.contract.unit.rows
@@ -89,7 +101,7 @@ def _per_cell(query: Query) -> tuple[Fraction, Fraction]:
             # The larger of both squares: with bounds of different signs neither end alone decides.
             low, high = numeric.lower - query.centre, numeric.upper - query.centre
             return Fraction(0), rows * max(low**2, high**2)
-        case Statistic.QUANTILE | Statistic.TOP | Statistic.UNIT_ROWS | Statistic.UNIT_GROUPS:
+        case Statistic.QUANTILE | Statistic.TOP | Statistic.UNIT_ROWS | Statistic.UNIT_GROUPS | Statistic.CHECKS:
             raise AssertionError("the scores of a choice are not what its cells add up to")
         case Statistic.COUNT_DISTINCT:
             # The values that only this unit holds: none to all of its own.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from parco import canonical
 from parco.errors import QuestionError, RefinedError, RequestError
 from parco.measure import Cost, Measure, units_floor
-from parco.mechanisms.mechanism import Additive, Exponential, Mechanism, TwoSidedGeometric
+from parco.mechanisms.mechanism import AboveThreshold, Additive, Exponential, Mechanism, TwoSidedGeometric
 from parco.mechanisms.refinement import GeometricRefinement, RefinedGaussian
 from parco.mechanisms.refining import refined_for_cost, refined_for_error
 from parco.noise.bits import BitSource
@@ -180,6 +180,8 @@ def _number(release: Release[Any] | int) -> int:
 
 
 def _check_kind(mechanism: Mechanism, measure: Measure) -> None:
+    if isinstance(mechanism, AboveThreshold):
+        raise QuestionError("verdicts on models are not refined: begin another run, which is paid anew")
     if isinstance(mechanism, Exponential):
         raise QuestionError(
             "this answer was chosen among candidates, and a choice is not refined: nothing of it carries over to a"

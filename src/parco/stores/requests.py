@@ -33,7 +33,7 @@ from parco.errors import (
 from parco.ledger.accounts import Admitted, sharpens
 from parco.ledger.entries import Balance, Charge, Draw, Entry, Forfeit, Open, Refine, Reserve, Settle, Start, Void
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
-from parco.stores import drawing, lineage, quotas, reading, tables, texts
+from parco.stores import drawing, lineage, quotas, reading, streams, tables, texts
 from parco.stores.append import append_all, together
 from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
@@ -90,6 +90,7 @@ class _Open(NamedTuple):
 
 
 _OWNER = 2
+_NUMBERED = _OPEN_ONES.where(_REQUESTS.request.in_(bindparam("numbers", expanding=True)))
 
 
 _LEASES = select(tables.leases).join(tables.requests).where(_REQUESTS.state == "reserved")
@@ -102,8 +103,9 @@ _KIND = select(_REQUESTS.private).limit(ONE).scalar_subquery()
 
 class _Charged(NamedTuple):
     """An account that a request names, behind what is the same for all of them: the kind of the ledger's requests, its
-    last entry, the contract's data set, an account that this descends from and that is not charged, and a quota in
-    force, None where there is none. Behind it, for the first account, the entry that opened it.
+    last entry, the contract's data set, an account that this descends from and that is not charged, a quota in force,
+    and an interactive request that is open on one of the accounts, None where there is none. Behind it, for the first
+    account, the entry that opened it.
     """
 
     kind: int | None
@@ -111,6 +113,7 @@ class _Charged(NamedTuple):
     signed: str | None
     missing: int | None
     shared: int | None
+    running: int | None
     account: int
     dataset: str
     opened: int
@@ -135,6 +138,7 @@ def _charged(count: int) -> Prepared:
             signed.scalar_subquery(),
             lineage.missing(numbers),
             quotas.ANY,
+            streams.running(numbers),
             _ACCOUNTS.account,
             _ACCOUNTS.dataset,
             _ACCOUNTS.opened,
@@ -229,13 +233,15 @@ _NEW_REFINEMENT = Insertion(tables.refinements)
 class Look:
     """What the ledger knows about a request: digests of its actor, key and question, and the open ones in its way.
 
-    `charged` has a row for each account that the request names; none where the ledger has none of them.
+    `charged` has a row for each account that the request names; none where the ledger has none of them. `near` are the
+    open ones beside which it does not run.
     """
 
     request: Request
     names: Mapping[str, str]
     charged: Sequence[_Charged]
     rivals: Sequence[_Open]
+    near: Sequence[_Open] = ()
 
 
 def look(connection: Connection, request: Request) -> Look:
@@ -249,7 +255,17 @@ def look(connection: Connection, request: Request) -> Look:
     if "key" in names or "question" in names:
         open_ones = {"question": names.get("question"), "key_digest": names.get("key")}
         rivals = [_Open(*row) for row in _RIVALS.rows(connection, open_ones)]
-    return Look(request, names, [_Charged(*row[len(_KINDS) :]) for row in rows], rivals)
+    charged = [_Charged(*row[len(_KINDS) :]) for row in rows]
+    return Look(request, names, charged, rivals, _near(connection, request, charged))
+
+
+def _near(connection: Connection, request: Request, charged: Sequence[_Charged]) -> Sequence[_Open]:
+    """An interactive request that is open on its accounts; of one that is interactive itself, all open ones there."""
+    if streams.is_interactive(request.mechanism):
+        numbers = streams.open_on(connection, request.charges)
+    else:
+        numbers = [] if not charged or charged[0].running is None else [charged[0].running]
+    return [_Open(*row) for row in connection.execute(_NUMBERED, {"numbers": numbers})] if numbers else ()
 
 
 def _sought(accounts: Sequence[int], contract: str) -> dict[str, object]:
@@ -269,7 +285,7 @@ def ended(
     if found is None:
         rows = [_Open(*row) for row in _OPEN_REQUESTS.rows(connection)]
     else:
-        rows = [row for one in found for row in one.rivals]
+        rows = [row for one in found for row in (*one.rivals, *one.near)]
     if not rows:
         return {}
     begun = [(row.request, row[_OWNER:]) for row in rows if row.state == "started"]
@@ -475,6 +491,8 @@ def superseded_error(answer: Settled) -> SupersededError:
 def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Started | Reserved:
     request, starts = found.request, isinstance(holder, Owner)
     charged = _check_charged(connection, found)
+    if found.near:
+        raise streams.busy_error(request.mechanism, found.near[0].request)
     last = charged.last
     step = None if request.schedule is None else drawing.find(connection, request, found.names.get("question"))
     old = None if request.parent is None else _check_refines(connection, found, request.parent)
@@ -499,6 +517,8 @@ def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Star
         (_NEW_OWNER if starts else _NEW_LEASE).put(connection, {"request": number, **vars(holder)})
         if request.parent is not None and old is None:
             _NEW_REFINEMENT.put(connection, {"parent": request.parent, "request": number})
+    if streams.is_interactive(request.mechanism):
+        streams.take(connection, request.charges, request=number)
     if step is not None:
         drawing.draw(connection, request.schedule or 0, step, request=number)
     if old is not None:
