@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 from parco import canonical
@@ -15,8 +17,9 @@ from parco.contract.contract import Contract
 from parco.contract.division import WHOLE
 from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
 from parco.mechanisms.mechanism import Mechanism, mechanism_of
-from parco.privacy import claim, expost
+from parco.privacy import claim
 from parco.privacy.claim import Claim
+from parco.privacy.expost import ExPost
 from parco.privacy.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
@@ -60,6 +63,11 @@ class Receipt:
     """What it took of the account's delta for mechanisms, beside its cost."""
 
     @property
+    def releases(self) -> tuple[int, ...]:
+        """The numbers of the releases that the answer was made of."""
+        return (self.release,)
+
+    @property
     def measure(self) -> Measure:
         """The currency of `cost`, `cap` and `spent`."""
         return self.contract.budget.measure
@@ -75,9 +83,17 @@ class Receipt:
         return self.cap.value - self.spent.value
 
     @property
+    def ex_post(self) -> ExPost:
+        """The bound that came with this release, at the receipt order: part of the output, and kept by `Release.map`.
+
+        Source: docs/mathematics.md, "Ex-post bounds".
+        """
+        return ExPost.of(self.measure, self.cost.value, order=self.order, delta=self.delta)
+
+    @property
     def bound(self) -> Fraction:
-        """The realised ex-post bound of this release at the receipt order."""
-        return expost.bound_at_order(self.measure, self.cost.value, order=self.order)
+        """The realised ex-post bound of this release at the receipt order, in nats."""
+        return self.ex_post.bound
 
     @property
     def cost_in_all(self) -> Cost:
@@ -180,9 +196,14 @@ class JointReceipt(Receipt):
         return cls(**{**known, "question": question, "cost": cost, "delta": delta, "private": private}, parts=parts)
 
     @property
-    def bound(self) -> Fraction:
-        """The realised ex-post bounds of the parts, added up."""
-        return sum((part.bound for part in self.parts), Fraction(0))
+    def releases(self) -> tuple[int, ...]:
+        """The numbers of the releases that the answer was made of."""
+        return tuple(part.release for part in self.parts)
+
+    @property
+    def ex_post(self) -> ExPost:
+        """The bounds of the parts, added up."""
+        return reduce(add, (part.ex_post for part in self.parts))
 
     def record(self) -> dict[str, object]:
         """The receipt as a tree; what belongs to a part stands under `parts`."""
