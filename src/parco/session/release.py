@@ -187,7 +187,7 @@ class Release(Generic[T]):
         reason, never the value. Raises RequestError without a reason.
         """
         if not reason.strip():
-            raise RequestError("a value is parted from its receipt for a reason: say which, as without_receipt(reason=…)")
+            raise RequestError("a value leaves its receipt for a reason: say which, as without_receipt(reason=…)")
         releases = ", ".join(str(one) for one in self.receipt.releases)
         # As a literal of Python, so that a reason of several lines cannot be taken for lines of the log.
         _LOG.warning("the value of release %s left its receipt and bound behind: %r", releases, reason)
