@@ -13,7 +13,7 @@ from parco.measure import Measure
 from parco.stores import heads, requests
 from parco.stores.append import forget_appended
 from parco.stores.owner import current_owner
-from parco.stores.records import Recovery, Started
+from parco.stores.records import Recovery, Started, Stopped
 from parco.stores.sqlite import SqliteStore
 from tests.stores.build import ONE, TENTH, anything, ask, opening, signed_file, started
 
@@ -28,7 +28,7 @@ def release(store: SqliteStore, question: str, cost: int = HUNDREDTH, scale: int
 
 
 def forty(path: Path) -> SqliteStore:
-    """Signed, released, revised, capped, shared, rotated, lost and recovered, forfeited, and one request left open."""
+    """Signed, released, revised, capped, shared, rotated, lost and recovered, forfeited, stopped; one is left open."""
     store = signed_file(path)
     for number in range(3):
         release(store, f"first {number}")
@@ -49,8 +49,11 @@ def forty(path: Path) -> SqliteStore:
     store.forfeit(started(store, question="died", cost=HUNDREDTH, scale=100))
     store.rotate(actor="steward", reason="yearly")
     _lose(store)
-    for number in range(4):
+    for number in range(3):
         release(store, f"last {number}")
+    ladder = started(store, question="a ladder", cost=HUNDREDTH, scale=100)
+    law = MechanismFacts("two-sided-geometric", Fraction(125), Fraction(1))
+    store.stop(ladder, answer=ANSWER, stopped=Stopped(law, (Charge(1, HUNDREDTH * 4 // 5),)))
     started(store, question="open", cost=HUNDREDTH, scale=100)
     assert store.head().size == 40
     return store

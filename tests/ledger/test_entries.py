@@ -27,7 +27,7 @@ from parco.ledger.entries import (
     secret_commitment,
 )
 
-from .build import cap, mark, opening, recover, reserve, revise, rotate, settle, start
+from .build import cap, mark, opening, recover, reserve, revise, rotate, settle, start, stop
 
 EVERY: list[Entry] = [
     opening(),
@@ -36,6 +36,7 @@ EVERY: list[Entry] = [
     reserve(),
     start(),
     settle(),
+    stop(),
     Void(seq=4, actor=mark("ana"), request=2),
     Forfeit(seq=4, actor=mark("ana"), request=2),
     recover(),

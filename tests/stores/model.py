@@ -53,6 +53,12 @@ class _Request:
     ask: Ask
     state: str
     is_held: bool = True
+    stopped: bool = False
+
+    @property
+    def paid(self) -> tuple[tuple[int, int], ...]:
+        """What it costs each account, where it costs anything: the half, rounded down, where it stopped early."""
+        return tuple((account, cost // 2 if self.stopped else cost) for account, cost in self.ask.charges)
 
 
 @dataclass
@@ -95,6 +101,12 @@ class Model:
 
     def settle(self, number: int) -> Told | None:
         """The charge is spent and the answer stored."""
+        return self._end(number, "started", "settled")
+
+    def stop(self, number: int) -> Told | None:
+        """Half of the charge is spent, the other goes back, and the answer is stored."""
+        if self.requests[number].state == "started":
+            self.requests[number].stopped = True
         return self._end(number, "started", "settled")
 
     def forfeit(self, number: int) -> Told | None:
@@ -156,7 +168,7 @@ class Model:
         answered = [place for place, old in enumerate(self.requests) if self._answers(old, ask)]
         if not ask.fresh and answered and serves:
             # The one that cost most, the oldest of equals.
-            cost = {place: sum(cost for _, cost in self.requests[place].ask.charges) for place in answered}
+            cost = {place: sum(cost for _, cost in self.requests[place].paid) for place in answered}
             return "stored", max(answered, key=lambda place: (cost[place], -place))
         if not ask.fresh:
             for number, old in enumerate(self.requests):
@@ -199,8 +211,8 @@ class Model:
             return RequestError
         if request.state != before:
             return InternalError
-        for account, cost in request.ask.charges:
-            self.accounts[account].reserved -= cost
+        for (account, held), (_, cost) in zip(request.ask.charges, request.paid, strict=True):
+            self.accounts[account].reserved -= held
             self.accounts[account].spent += cost * (after != "void")
         request.state = after
         self.entries += 1

@@ -118,6 +118,8 @@ FORMS = (
     '"tag":"reserve","time":NUM}',
     *(f'{{"actor","format":1,"request":INT,"seq":INT,"tag":"{tag}"}}' for tag in ("start", "void", "forfeit")),
     '{"accounts":[BALANCE,...],"actor","answer","charges":[CHARGE,...],"format":1,"request":INT,"seq":INT,"tag":"settle"}',
+    '{"accounts":[BALANCE,...],"actor","answer","charges":[CHARGE,...],"format":1,"mechanism":{"kind":"NOISE",'
+    '"lattice":RATIO,"scale":RATIO},"request":INT,"sensitivity":{"l1":RATIO,"l2_squared":RATIO},"seq":INT,"tag":"stop"}',
     '{"actor","charges":[CHARGE,...],"format":1,"reason","seq":INT,"strays":[STRAY,...],"tag":"recover","time":NUM}',
     '{"actor","by_new":"SIG","by_old":"SIG","format":1,"new","old","reason","seq":INT,"tag":"rotate","time":NUM}',
     '{"accounts","format":1,"key","previous":"HASH"?,"root","signature":"SIG","size":INT,"tag":"head"}',
@@ -166,7 +168,8 @@ def price(measure: str, order: str | None, facts: re.Match[str]) -> int | None:
 CAP, SPENT, RESERVED, EXCESS = 1, 2, 3, 4  # places in an account as `settle` lists it; of its delta, four places on
 # From which state a request comes to which, and how often its charges are then added to what is reserved and spent.
 STEPS = {"start": ("reserved", "started", 0, 0), "void": ("reserved", "void", -1, 0),
-         "settle": ("started", "settled", -1, 1), "forfeit": ("started", "forfeited", -1, 1)}  # fmt: skip
+         "settle": ("started", "settled", -1, 1), "forfeit": ("started", "forfeited", -1, 1),
+         "stop": ("started", "settled", -1, 0)}  # fmt: skip
 
 
 class Ledger:
@@ -180,7 +183,7 @@ class Ledger:
         self.keys, self.strays = list[tuple[int, str]](), dict[str, int]()  # from which entry on which key signs
         self.accounts, self.caps = dict[int, list[int]](), dict[tuple[int, int], int]()
         self.terms = dict[int, list[str | None]]()  # of an account: data set, measure, order, secret, terms, label
-        self.requests = dict[int, tuple[Any, ...]]()  # state, settled by, actor, rows, private, lattice, charges
+        self.requests = dict[int, tuple[Any, ...]]()  # state, settled by, actor, rows, and facts as `_reserve` has them
         self.contracts, self.seen = dict[str, list[int]](), set[str]()  # those in force; all, and all keys
         self.waiting = dict[int, str]()  # digests of answers to come
 
@@ -192,11 +195,10 @@ class Ledger:
     def feed(self, line: bytes) -> None:
         """Takes the next line, without its end."""
         found = read(line, self.size + 1)
-        self.need(
-            found["tag"] == "answer" or not self.waiting, "answers", "the answer before is lost; its charge stands"
-        )
-        getattr(self, f"_{found['tag']}")(found)
-        if found["tag"] in ("head", "answer"):
+        tag = found["tag"]
+        self.need(tag == "answer" or not self.waiting, "answers", "the answer before is lost; its charge stands")
+        getattr(self, f"_{tag}", self._start)(found)
+        if tag in ("head", "answer"):
             return
         self.need(int(found["seq"]) == self.size + 1, "canonical", "it stands in another entry's place")
         self.made, count = [sha256(b"\x00" + line)], self.size
@@ -230,10 +232,9 @@ class Ledger:
     def move(self, charges: Iterable[Sequence[int]], reserved: int, spent: int) -> None:
         """Adds so many times each charge to what is reserved and spent."""
         for number, cost, delta in charges:
-            account = self.accounts[number]
             for place, amount in ((0, cost), (4, delta)):
-                account[RESERVED + place] += reserved * amount
-                account[SPENT + place] += spent * amount
+                self.accounts[number][RESERVED + place] += reserved * amount
+                self.accounts[number][SPENT + place] += spent * amount
 
     def sign(self, found: re.Match[str], numbers: list[int], rows: list[list[Any]]) -> None:
         """A contract is in force on these accounts, if it lists them as they stand."""
@@ -278,27 +279,30 @@ class Ledger:
             _, cap, spent, reserved, *_ = self.accounts[number]
             self.need(cost <= cap - spent - reserved, "capped", "an account has no room for its charge")
         self.move(charges, 1, 0)
-        facts = (found["actor"], tuple(map(tuple, charges)), *found.group("private", "lattice", "charges"))
-        self.requests[self.size + 1] = ("reserved", None, *facts)
+        facts = found.group("private", "lattice", "charges", "kind", "l1", "l2_squared")
+        self.requests[self.size + 1] = ("reserved", None, found["actor"], tuple(map(tuple, charges)), *facts)
 
     def _start(self, found: re.Match[str]) -> None:
         number, (before, after, reserved, spent) = int(found["request"]), STEPS[found["tag"]]
         state, _, *facts = self.requests.get(number, ("", None, "", ()))
-        self.need(
-            (state, facts[0]) == (before, found["actor"]), "resolved once", "another actor's, or not to be resolved so"
-        )
+        self.need((state, facts[0]) == (before, found["actor"]), "resolved once", "another's, or not to be resolved so")
         self.requests[number] = (after, self.size + 1 if after == "settled" else None, *facts)
         self.move(facts[1], reserved, spent)
 
-    _void = _forfeit = _start
-
     def _settle(self, found: re.Match[str]) -> None:
         self._start(found)
-        *_, rows, _, _, paid = self.requests[int(found["request"])]
+        _, _, _, rows, _, lattice, paid, *_, kind, l1, l2 = self.requests[int(found["request"])]
+        if found["tag"] == "stop":  # a ladder of refinements: what the law costs that it reached, and no more than held
+            costs = [(n, price(str(self.terms[n][1]), self.terms[n][2], found) or 1 << 63, 0) for n, *_ in rows]
+            same = found.group("lattice", "kind", "l1", "l2_squared") == (lattice, kind, l1, l2)
+            paid = ENCODE(costs) if same and all(one <= row for one, row in zip(costs, rows, strict=True)) else None
+            self.move(costs, 0, 1)
         self.need(paid == found["charges"], "priced", "it is not charged what its noise and sensitivity cost")
         shown = ENCODE([self.accounts[row[0]] for row in rows])
         self.need(found["accounts"] == shown, "balanced", "its accounts are not what the entries add up to")
         self.waiting[int(found["request"])] = found["answer"]
+
+    _stop = _settle
 
     def _recover(self, found: re.Match[str]) -> None:
         roots, charges = [root for _, root in self.rows(found["strays"], key=2)], self.rows(found["charges"], least=0)
@@ -332,10 +336,9 @@ class Ledger:
     def end(self) -> None:
         """Checks the last head, which answers for those before it, and what can only be said of the whole."""
         head = json.loads(self.head or '{"size":-1}')
-        accounts = sha256(ENCODE(list(self.accounts.values())).encode()).hex()
         if head["size"] != self.size or not self.signed(head):
             raise CheckError("signed", self.size, "it has no head, or one with a false signature")
-        if head["accounts"] != accounts:
+        if head["accounts"] != sha256(ENCODE(list(self.accounts.values())).encode()).hex():
             raise CheckError("balanced", self.size, "the accounts are not those that its head signed")
         self.need(not self.waiting, "answers", "the answer before is lost; its charge stands")
         for head in (head for head in self.outside if head["root"] not in self.strays):

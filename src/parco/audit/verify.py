@@ -158,7 +158,7 @@ def _terms(facts: Sequence[str | None]) -> tuple[str, str, str, str]:
 
 
 def _underpriced(store: Store) -> tuple[int, ...]:
-    """Every `reserve` that is charged less than its facts cost, by the checker's own reckoning."""
+    """Every request that is charged less than its facts cost, by the checker's own reckoning."""
     measures: dict[int, tuple[str, str | None]] = {}
     found = []
     for line in store.entries():
@@ -166,11 +166,11 @@ def _underpriced(store: Store) -> tuple[int, ...]:
         if fields["tag"] == "open":
             rows = json.loads(fields["accounts"])
             measures |= {row[0]: (fields["measure"], fields["order"]) for row in rows}
-        elif fields["tag"] == "reserve":
+        elif fields["tag"] in ("reserve", "stop"):
             charges = json.loads(fields["charges"])
             exact = [offline.price(*measures[row[0]], fields) for row in charges]
             if any(price is None or row[1] < price for row, price in zip(charges, exact, strict=True)):
-                found.append(int(fields["seq"]))
+                found.append(int(fields["request" if fields["tag"] == "stop" else "seq"]))
     return tuple(found)
 
 

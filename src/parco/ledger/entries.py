@@ -20,6 +20,7 @@ from parco.ledger import _codecs as codecs
 __all__ = [
     "FORMAT",
     "KINDS",
+    "LADDERS",
     "MEASURES",
     "TAGS_LATER",
     "WHOLE",
@@ -39,6 +40,7 @@ __all__ = [
     "SensitivityFacts",
     "Settle",
     "Start",
+    "Stop",
     "Stray",
     "Void",
     "decode",
@@ -50,6 +52,9 @@ __all__ = [
 FORMAT = 1
 
 KINDS = ("gaussian", "two-sided-geometric", "exponential")
+
+# The kinds of noise that a later, finer draw refines, so that a whole path costs what its last law does.
+LADDERS = ("gaussian", "two-sided-geometric")
 
 # All four currencies of format 1; the state machine knows that `renyi` and no other has an order.
 MEASURES = ("pure", "zcdp", "gdp", "renyi")
@@ -208,6 +213,18 @@ class Settle:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Stop(Settle):
+    """The answer of a ladder of refinements whose finest law was reserved, and which stopped before it.
+
+    `mechanism` is the law that was reached, of the same kind and on the same lattice: what it costs is charged, and the
+    rest goes back. Only laws for which whole paths cost what their last one does can stop so.
+    """
+
+    mechanism: MechanismFacts
+    sensitivity: SensitivityFacts
+
+
+@dataclass(frozen=True, kw_only=True)
 class Void:
     """The request never started: its whole reservation goes back."""
 
@@ -265,7 +282,7 @@ class Rotate:
     by_new: str
 
 
-Entry: TypeAlias = Open | Revise | Cap | Reserve | Start | Settle | Void | Forfeit | Recover | Rotate
+Entry: TypeAlias = Open | Revise | Cap | Reserve | Start | Settle | Stop | Void | Forfeit | Recover | Rotate
 
 _OPENED = codecs.row(Opened, codecs.ordinal, codecs.digest, codecs.amount, codecs.amount)
 _CAPPED = codecs.row(Capped, codecs.ordinal, codecs.amount)
@@ -334,6 +351,17 @@ _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
             "answer": codecs.digest,
             "charges": _CHARGES,
             "accounts": codecs.sorted_rows(_BALANCE),
+        },
+    ),
+    "stop": (
+        Stop,
+        {
+            **_REQUEST,
+            "answer": codecs.digest,
+            "charges": _CHARGES,
+            "accounts": codecs.sorted_rows(_BALANCE),
+            "mechanism": _MECHANISM,
+            "sensitivity": _SENSITIVITY,
         },
     ),
     "void": (Void, _REQUEST),

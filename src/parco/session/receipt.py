@@ -35,9 +35,10 @@ __all__ = ["JointReceipt", "Receipt", "account_claims", "claims_to_date", "mecha
 class Receipt:
     """What a release cost, and what may be claimed at its place in the ledger.
 
-    `cost` and `remaining` are in the account's measure; `spent` counts what was spent or reserved on the account when
-    this release was settled, itself included; `scale` and `lattice` are
-    in the statistic's units; `position` is the ledger entry that settled it. `private` is False where the bits came
+    `cost`, `reserved` and `remaining` are in the account's measure: `cost` is what was realised, `reserved` what had
+    been set aside before, where a ladder stopped early (None where it was the cost); `spent` counts what was spent or
+    reserved on the account when this release was settled, itself included; `scale` and `lattice` are in the statistic's
+    units; `position` is the ledger entry that settled it. `private` is False where the bits came
     from a tape. `limits` says how a unit is bounded in this question. `accounts` are the labels of those that paid,
     each of them `cost`; `cap` and `spent` are of the one that has least left, `fixed_cap` is its cap as signed, None
     once it was raised. `evidence` shows to anybody that the ledger's entry says so, under a head that it signed.
@@ -61,6 +62,8 @@ class Receipt:
     accounts: tuple[str, ...] = (WHOLE,)
     delta: Fraction = Fraction(0)
     """What it took of the account's delta for mechanisms, beside its cost."""
+    reserved: Cost | None = None
+    """What had been set aside where that is more than the cost."""
 
     @property
     def releases(self) -> tuple[int, ...]:
@@ -137,6 +140,7 @@ class Receipt:
             "contract_digest": contract.digest,
             "measure": str(self.measure),
             "cost": str(self.cost),
+            "reserved": str(self.reserved or self.cost),
             "remaining": decimal_text(self.remaining),
             "cap": str(self.cap),
             "mechanism": self.mechanism.kind,
@@ -172,6 +176,8 @@ class Receipt:
             lines.insert(2, f"  paid by    {_listed(self.accounts)}, each the whole cost; {self._shares()}")
         if self.delta:
             lines.insert(2, f"  delta      {decimal_text(self.delta)}, of the contract's delta for mechanisms")
+        if self.reserved is not None:
+            lines.insert(2, f"  reserved   {self.reserved}; it stopped early, and the rest is free again")
         if not self.private:
             lines.append("  NOT PRIVATE: the random bits came from a tape")
         return "\n".join(lines)
@@ -193,7 +199,9 @@ class JointReceipt(Receipt):
         known = {field.name: getattr(last, field.name) for field in fields(Receipt)}
         cost, private = Cost(sum(part.cost.units for part in parts)), all(part.private for part in parts)
         delta = sum((part.delta for part in parts), Fraction(0))
-        return cls(**{**known, "question": question, "cost": cost, "delta": delta, "private": private}, parts=parts)
+        before = Cost(sum((part.reserved or part.cost).units for part in parts))
+        whole = {"cost": cost, "reserved": None if before == cost else before, "delta": delta, "private": private}
+        return cls(**{**known, "question": question, **whole}, parts=parts)
 
     @property
     def releases(self) -> tuple[int, ...]:
@@ -237,6 +245,7 @@ def receipt_of(
         sensitivity=Sensitivity(l1=reserve.sensitivity.l1, l2_squared=reserve.sensitivity.l2_squared),
         cost=Cost(max(charge.cost for charge in stored.charges)),
         delta=max(charge.delta for charge in stored.charges) * DELTA_UNIT,
+        reserved=None if stored.stopped_at is None else Cost(max(charge.cost for charge in reserve.charges)),
         cap=Cost(balance.cap),
         spent=Cost(balance.spent + balance.reserved),
         private=reserve.private,
@@ -249,7 +258,7 @@ def receipt_of(
 
 def mechanism_in(stored: Settled) -> Mechanism:
     """The mechanism that an answered request drew from."""
-    facts = stored.reserve.mechanism
+    facts = stored.mechanism
     pairs = {name: [value.numerator, value.denominator] for name, value in vars(facts).items() if name != "kind"}
     return mechanism_of({"kind": facts.kind, **pairs})
 

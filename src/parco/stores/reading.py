@@ -21,6 +21,7 @@ from parco.ledger.entries import (
     Rotate,
     Settle,
     Start,
+    Stop,
     Void,
     decode,
 )
@@ -170,6 +171,7 @@ def _settled(row: Row[Any]) -> Settled:
         reserve=reserve,
         charges=settle.charges,
         accounts=settle.accounts,
+        stopped_at=settle.mechanism if isinstance(settle, Stop) else None,
     )
 
 

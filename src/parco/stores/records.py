@@ -25,6 +25,7 @@ __all__ = [
     "Settled",
     "Signed",
     "Started",
+    "Stopped",
     "Stored",
 ]
 
@@ -119,15 +120,33 @@ class Pending:
     request: int
 
 
+@dataclass(frozen=True)
+class Stopped:
+    """Where a ladder stopped whose finest law was reserved: the law of the estimate then, and what that costs."""
+
+    mechanism: MechanismFacts
+    charges: tuple[Charge, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settled:
-    """The public facts of an answered request; `position` is the sequence of its settle entry."""
+    """The public facts of an answered request; `position` is the sequence of its settle entry.
+
+    `charges` are what it cost; `stopped_at` is the law that a ladder had reached where it stopped before the finest one
+    that was reserved.
+    """
 
     request: int
     position: int
     reserve: Reserve
     charges: tuple[Charge, ...]
     accounts: tuple[Balance, ...]
+    stopped_at: MechanismFacts | None = None
+
+    @property
+    def mechanism(self) -> MechanismFacts:
+        """The law of the answer."""
+        return self.stopped_at or self.reserve.mechanism
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,13 +28,14 @@ from parco.errors import (
     RequestError,
     SharperError,
 )
-from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Open, Reserve, Settle, Start, Void
+from parco.ledger.accounts import why_not_stopped
+from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Open, Reserve, Settle, Start, Stop, Void
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
 from parco.stores import reading, tables, texts
 from parco.stores.append import append_all, together
 from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
-from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled, Started, Stored
+from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled, Started, Stopped, Stored
 from parco.stores.signing import check_secret
 
 __all__ = ["Look", "decide", "end", "ended", "forfeit", "look", "settle", "start", "void"]
@@ -210,19 +211,28 @@ def start(connection: Connection, request: int, *, owner: Owner) -> None:
     connection.execute(_NEW_OWNER, {"request": request, **vars(owner)})
 
 
-def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
-    """Charges what was reserved and stores the answer; raises ForfeitedError if the request was forfeited before."""
+def settle(connection: Connection, request: int, *, answer: bytes, stopped: Stopped | None = None) -> Stored:
+    """Charges what was reserved, or what a ladder cost that stopped before its end, and stores the answer.
+
+    Raises ForfeitedError if the request was forfeited before, InternalError for a stop that is not in its ladder.
+    """
     reserve, last = _held(connection, request, "started")
-    balances = tuple(_spend(connection, charge) for charge in reserve.charges)
+    realised = reserve.charges if stopped is None else _realised(reserve, stopped)
+    spent = zip(reserve.charges, realised, strict=True)
+    balances = tuple(_spend(connection, held, real) for held, real in spent)
     salt = secrets.token_bytes(_SALT_BYTES)
-    digest = canonical.salted_digest(salt, _text(answer))
-    entry = Settle(
-        seq=last + 1,
-        actor=reserve.actor,
-        request=request,
-        answer=digest,
-        charges=reserve.charges,
-        accounts=balances,
+    facts: dict[str, Any] = {
+        "seq": last + 1,
+        "actor": reserve.actor,
+        "request": request,
+        "answer": canonical.salted_digest(salt, _text(answer)),
+        "charges": realised,
+        "accounts": balances,
+    }
+    entry: Settle = (
+        Settle(**facts)
+        if stopped is None
+        else Stop(**facts, mechanism=stopped.mechanism, sensitivity=reserve.sensitivity)
     )
     (position,) = append_all(connection, [lambda _: entry], last=last)
     _move(connection, request, before="started", after="settled", position=position)
@@ -231,10 +241,18 @@ def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
         request=request,
         position=position,
         reserve=reserve,
-        charges=reserve.charges,
+        charges=realised,
         accounts=balances,
+        stopped_at=None if stopped is None else stopped.mechanism,
         answer=answer,
     )
+
+
+def _realised(reserve: Reserve, stopped: Stopped) -> tuple[Charge, ...]:
+    why = why_not_stopped(reserve, stopped.mechanism, stopped.charges)
+    if why is not None:
+        raise InternalError(f"request {reserve.seq} does not end so: {why}")
+    return stopped.charges
 
 
 def forfeit(connection: Connection, request: int) -> None:
@@ -441,9 +459,9 @@ def _lifted(account: int, cost: int, delta: int, cost_spent: int, delta_spent: i
     }
 
 
-def _spend(connection: Connection, charge: Charge) -> Balance:
-    """Moves a charge from the reserved to the spent amounts, and returns the account as it then stands."""
-    values = _lifted(charge.account, charge.cost, charge.delta, charge.cost, charge.delta)
+def _spend(connection: Connection, held: Charge, real: Charge) -> Balance:
+    """Lifts what was held, spends what it really cost, and returns the account as it then stands."""
+    values = _lifted(held.account, held.cost, held.delta, real.cost, real.delta)
     return Balance(*connection.execute(_LIFT_ONE, values).one())
 
 
