@@ -59,6 +59,7 @@ def test_the_bytes_of_format_1_never_change() -> None:
     assert mark(encode(opening()).decode()) == "925a87d5c0a391fbc66637d95113e498ff9d12d451f77075d4b26931b818b74a"
     assert mark(encode(reserve()).decode()) == "4d8ebd278ae832e6d37eb1b5530455f3593f2a46529af93043dcff4f38dcc102"
     assert mark(encode(settle()).decode()) == "0779967c179317e480dd31eb6a3719c64ced900cf4136bb677987b3d8ced6699"
+    assert mark(encode(stop()).decode()) == "e7f3c77e2444ea4288c4314eaba0bb47e4bebe5cde3d841e5d857058c66514ba"
     assert mark(encode(recover()).decode()) == "a47896e3fb0295d2e73194b8a0ccb8d4235e12461414ad9022dbd8178a6ce399"
     assert mark(encode(rotate()).decode()) == "f6dd025f1bf444548932568f433f722f1b13d605c20bcfb87c6f0fcb3195d9ee"
     assert (

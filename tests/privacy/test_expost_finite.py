@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,6 +123,12 @@ def test_the_counter_example_goes_from_a_hundredth_to_a_half() -> None:
     assert (beyond_bound(COUNTER_EXAMPLE), beyond_bound(after)) == (Fraction(1, 100), Fraction(51, 100))
     # What is certified stays: no set of outcomes exceeds its bound by more than before.
     assert slack(COUNTER_EXAMPLE) == slack(after) == Fraction(1, 100)
+
+
+def test_the_page_shows_what_is_computed() -> None:
+    page = Path(__file__).parents[2] / "docs" / "mathematics.md"
+    failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert (failed, tried) == (0, 5)
 
 
 def test_outcomes_with_different_bounds_are_not_merged() -> None:
