@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from parco.measure import Cost, Measure
+    from parco.privacy.expost import ExPost
     from parco.queries.joint import BoundsPlan, MeanPlan, QuantilePlan, VariancePlan
     from parco.queries.plan import Plan
     from parco.queries.query import Query
@@ -61,6 +62,7 @@ __all__ = [
     "ContractError",
     "Cost",
     "DataError",
+    "ExPost",
     "ForfeitedError",
     "HaltedError",
     "InternalError",
@@ -119,6 +121,7 @@ _HOMES = {
         "Cost",
         "Measure",
     ),
+    "parco.privacy.expost": ("ExPost",),
     "parco.queries.joint": (
         "BoundsPlan",
         "MeanPlan",

@@ -24,6 +24,7 @@ PUBLIC = [
     "ContractError",
     "Cost",
     "DataError",
+    "ExPost",
     "ForfeitedError",
     "HaltedError",
     "InternalError",

@@ -172,9 +172,10 @@ def functional(
     return float(values.mean()), float(values.std() / math.sqrt(len(values)))
 
 
-@pytest.fixture(scope="module")
-def worst() -> list[Run]:
-    return runs(ideal(np.random.default_rng(1)))
+@pytest.fixture(scope="module", params=[0.0, 2.0], ids=["below", "above"])
+def worst(request: pytest.FixtureRequest) -> list[Run]:
+    """Against the neighbour on either side: with rules that are not symmetric, both orders of the pair."""
+    return runs(ideal(np.random.default_rng(1)), other=request.param)
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -103,6 +103,11 @@ class Receipt:
         """What a unit that is in all the periods of this release loses by it: the sum of their costs."""
         return Cost(self.cost.units * len(self.accounts))
 
+    def _bound_in_words(self) -> str:
+        if self.measure == Measure.PURE:
+            return "the privacy loss of this release is never larger; bounds add up"
+        return "it adds up over releases, wherever they stopped, and becomes an epsilon at a delta"
+
     def _shares(self) -> str:
         unit = self.contract.unit
         if unit.period is None:
@@ -167,7 +172,7 @@ class Receipt:
             f"{decimal_text(self.remaining)} of {self.cap} remained",
             f"  noise      {self.mechanism.kind}, scale {_short(self.mechanism.scale)}, "
             f"lattice {exact_text(self.mechanism.lattice)}",
-            f"  bound      {_short(self.bound)}{order} (the privacy loss this release may have had)",
+            f"  bound      {_short(self.bound)}{order}: {self._bound_in_words()}",
             f"  contract   {self.contract.name}, {self.contract.digest[:16]}…",
             f"  protected  one {self.contract.unit.column}. {self.contract.unprotected_words}",
             f"  ledger     entry {self.position} of head {head.size}, root {head.root[:16]}…, parco {self.parco}",
@@ -177,7 +182,9 @@ class Receipt:
         if self.delta:
             lines.insert(2, f"  delta      {decimal_text(self.delta)}, of the contract's delta for mechanisms")
         if self.reserved is not None:
-            lines.insert(2, f"  reserved   {self.reserved}; it stopped early, and the rest is free again")
+            lines.insert(
+                2, f"  reserved   {self.reserved} before the data were read; it stopped early, the rest is free"
+            )
         if not self.private:
             lines.append("  NOT PRIVATE: the random bits came from a tape")
         return "\n".join(lines)
