@@ -1,6 +1,6 @@
 """What a sequence of entries adds up to: accounts and requests as a pure state machine.
 
-    reserve ──▶ start ──▶ settle | stop | forfeit
+    reserve ──▶ start ──▶ settle | forfeit
        └──────▶ void
 
 Before and between them stand `open`, `revise` (a contract has a new text), `cap` (an account's cap moves),
@@ -11,20 +11,18 @@ the very accounts it shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 from parco.errors import VerificationError
 from parco.ledger.entries import (
-    LADDERS,
     Balance,
     Cap,
     Charge,
     Entry,
     Forfeit,
-    MechanismFacts,
     Open,
     Opened,
     Recover,
@@ -37,8 +35,9 @@ from parco.ledger.entries import (
     Void,
     decode,
 )
+from parco.ledger.stops import why_not_stopped
 
-__all__ = ["EMPTY", "Account", "Request", "State", "apply", "replay", "why_not_stopped"]
+__all__ = ["EMPTY", "Account", "Request", "State", "apply", "replay"]
 
 
 @dataclass(frozen=True)
@@ -303,28 +302,13 @@ def _settle(state: State, entry: Settle) -> _Change:
 
 
 def _stop(state: State, entry: Stop) -> _Change:
+    """A ladder that ends early is settled like any request, for less."""
     change = _settle(state, entry)
     reserve = state.requests[entry.request].reserve
     why = why_not_stopped(reserve, entry.mechanism, entry.charges)
     _require(why is None, entry, str(why))
     _require(entry.sensitivity == reserve.sensitivity, entry, "its sensitivity is not the one that was reserved")
     return change
-
-
-def why_not_stopped(reserve: Reserve, reached: MechanismFacts, realised: Sequence[Charge]) -> str | None:
-    """Why a ladder that was reserved up to its finest law cannot have stopped at this law and charge; None if it can.
-
-    What the law costs is not worked out here: that takes the facts of mechanisms, which no ledger knows. Verifying does
-    (docs/mathematics.md, "Settling less than was reserved").
-    """
-    held, finest = reserve.charges, reserve.mechanism
-    if [one.account for one in held] != [one.account for one in realised]:
-        return "it charges other accounts than were reserved"
-    if finest.kind not in LADDERS or replace(reached, scale=finest.scale) != finest or reached.scale < finest.scale:
-        return "its law does not lie in the ladder that was reserved"
-    if any(real.cost > one.cost or real.delta != one.delta for one, real in zip(held, realised, strict=True)):
-        return "it charges more than was reserved, or gives back a delta"
-    return None
 
 
 def _void(state: State, entry: Void) -> _Change:

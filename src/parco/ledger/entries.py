@@ -282,7 +282,7 @@ class Rotate:
     by_new: str
 
 
-Entry: TypeAlias = Open | Revise | Cap | Reserve | Start | Settle | Stop | Void | Forfeit | Recover | Rotate
+Entry: TypeAlias = Open | Revise | Cap | Reserve | Start | Settle | Void | Forfeit | Recover | Rotate
 
 _OPENED = codecs.row(Opened, codecs.ordinal, codecs.digest, codecs.amount, codecs.amount)
 _CAPPED = codecs.row(Capped, codecs.ordinal, codecs.amount)

@@ -28,8 +28,8 @@ from parco.errors import (
     RequestError,
     SharperError,
 )
-from parco.ledger.accounts import why_not_stopped
 from parco.ledger.entries import Balance, Charge, Entry, Forfeit, Open, Reserve, Settle, Start, Stop, Void
+from parco.ledger.stops import why_not_stopped
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
 from parco.stores import reading, tables, texts
 from parco.stores.append import append_all, together
