@@ -1,8 +1,8 @@
 """Checks a ledger with all that can happen around a release. Standard library and `offline.py`, beside it, only.
 
 `python offline_life.py LEDGER [FILE]...` means what `python offline.py LEDGER [FILE]...` does, for any ledger: also for
-one with refinements, schedules, corrections, derived data, quotas and releases that choose among candidates. FILEs may
-also hold frozen reports (`parco report --freeze`); docs/ledger-format.md describes lines and checks.
+one with refinements, ladders, schedules, corrections, derived data, quotas and releases that choose among candidates.
+FILEs may also hold frozen reports (`parco report --freeze`); docs/ledger-format.md describes lines and checks.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ FORMS = (
     f'{REQUEST}"fresh":BIT,"key",{NOISE},"private":BIT,"question","schedule":INT,{NORMS},"seq":INT,"step":INT,"tag":"draw",'
     '"time":NUM}',
     f'{REQUEST}"key",{NOISE},"parent":INT,"private":BIT,"question",{NORMS},"seq":INT,"tag":"refine","time":NUM}}',
+    f'{{"accounts":[BALANCE,...],"actor","answer","charges":[CHARGE,...],"format":1,{NOISE},"request":INT,{NORMS},"seq":INT,'
+    '"tag":"stop"}',
     '{"actor","contract","format":1,"name","seq":INT,"steps":[STEPS,...],"tag":"schedule","time":NUM}',
     '{"actor","format":1,"reason","schedule":INT,"seq":INT,"tag":"leave","time":NUM}',
     '{"accounts":[CAPPED,...],"actor","format":1,"members":[NAMED,...],"name","reason","seq":INT,"tag":"quota","time":NUM}',
@@ -155,6 +157,7 @@ class Ledger(offline.Ledger):
         super().__init__(outside)
         self.newest, self.ancestors = (0, ""), dict[str, set[int]]()  # data set opened last; whom one descends from
         self.laws, self.refinements = dict[int, tuple[str, ...]](), dict[int, int]()  # see _reserve and _refine
+        self.ladders, self.stopped = set[int](), set[int]()  # requests that may stop early, and that did
         # Of a request on an account: what a recost stated, cost, delta and its entry; what it costs, where that was not
         # charged; and the same of those that no recost covers.
         self.totals, self.due = dict[tuple[int, int], tuple[int, int, int]](), dict[tuple[int, int], int]()
@@ -190,7 +193,7 @@ class Ledger(offline.Ledger):
         self.need(plain, "priced", "a delta is charged where no keys are selected")
         return charges
 
-    def check_cost(self, number: int, cost: int, facts: re.Match[str]) -> None:
+    def check_cost(self, number: int, cost: int, facts: re.Match[str], request: int | None = None) -> None:
         """Whether an account was charged what these facts cost there, beyond what was paid for what they refine.
 
         The cost of choices is rounded up, by at most one part in 2^40 and a unit. What a request was charged too little
@@ -203,18 +206,46 @@ class Ledger(offline.Ledger):
         holds = due is not None and cost <= due + ((due >> 40) + 1 if choice else 0)
         self.need(holds, "priced", offline.UNPRICED)
         if due is not None and cost < due and facts.re is not STEP:
-            self.owed[self.size + 1, number] = self.due[self.size + 1, number] = due
+            place = (request or self.size + 1, number)
+            self.owed[place] = self.due[place] = due
 
     def _reserve(self, found: re.Match[str]) -> None:
         super()._reserve(found)
         self.laws[self.size + 1] = found.group(*FACTS[1:], *ALIKE)
+        if found.re is PATTERNS["reserve"]:
+            self.ladders.add(self.size + 1)
+
+    def _stop(self, found: re.Match[str]) -> None:
+        """A ladder that was reserved whole ended early: it is charged what the law costs that it reached.
+
+        As a request that had reserved that alone, so that what it gives back is free again.
+        """
+        number, paid = int(found["request"]), self.rows(found["charges"])
+        state, _, actor, held, private, lattice, _ = self.requests.get(number, ("", None, "", (), "", "", ""))
+        self.need(number in self.ladders and state == "started", "resolved once", "its request is no ladder that runs")
+        scale, *law, kind = (self.laws[number][place] for place in (0, 1, 2, 3, 7))
+        coarser = Fraction(*json.loads(found["scale"])) >= Fraction(*json.loads(scale))
+        same = found.group("lattice", "l1", "l2_squared", "kind") == (*law, kind) and kind != "exponential"
+        own = [row[0] for row in paid] == [row[0] for row in held] and not any(row[2] for row in (*held, *paid))
+        more = own and any(row[1] > before[1] for row, before in zip(paid, held, strict=True))
+        self.need(coarser and same and own and not more, "priced", "it stops where its ladder does not lie")
+        self.move(held, -1, 0)
+        self.move(paid, 1, 0)
+        self.requests[number] = (state, None, actor, tuple(map(tuple, paid)), private, lattice, found["charges"])
+        for account, cost, _ in paid:
+            for known in (self.due, self.owed):
+                known.pop((number, account), None)
+            self.check_cost(account, cost, found, number)
+        self._settle(found)
+        self.stopped.add(number)
 
     def _refine(self, found: re.Match[str]) -> None:
         """An answer is refined once, by less noise of its own kind, and no older one than the last lost past."""
         parent, lost = int(found["parent"]), max(self.strays.values(), default=0)
         state, _, _, rows, *_ = self.requests.get(parent, ("", None, "", ()))
         free = self.requests.get(self.refinements.get(parent, 0), ("void",))[0] in ("void", "forfeited")
-        self.need(state == "settled" and free and parent > lost, "refined once", "it refines what it may not")
+        whole = state == "settled" and parent not in self.stopped
+        self.need(whole and free and parent > lost, "refined once", "it refines what it may not")
         scale, lattice, _, _, *alike = self.laws[parent]
         sharper = Fraction(*json.loads(found["scale"])) < Fraction(*json.loads(scale))
         law = found["kind"] == "gaussian" or (found["kind"] != "exponential" and found["lattice"] == lattice)
