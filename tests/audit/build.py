@@ -12,7 +12,7 @@ from parco.measure import Measure
 from parco.stores import heads, requests
 from parco.stores.append import forget_appended
 from parco.stores.owner import current_owner
-from parco.stores.records import Recovery, Started
+from parco.stores.records import Recovery, Started, Stopped
 from parco.stores.sqlite import SqliteStore
 from parco.stores.store import Store
 from tests.stores.build import (
@@ -49,7 +49,7 @@ def forty(path: Path) -> SqliteStore:
 
 
 def fill(store: Store) -> None:
-    """Signed, released, refined, revised, capped, shared, rotated, lost and recovered, forfeited; one is left open."""
+    """Signed, released, refined, revised, capped, shared, rotated, lost and recovered, forfeited, stopped; one open."""
     for number in range(3):
         release(store, f"first {number}")
     store.sign(opening(name="other", contract="another contract"))
@@ -71,8 +71,10 @@ def fill(store: Store) -> None:
     _lose(store)
     for amount in (ONE, 2 * ONE):
         store.set_quota(quota(dataset="purchases", members=("ana", "bob"), amount=amount))
-    for number in range(2):
-        release(store, f"last {number}")
+    release(store, "last 0")
+    ladder = started(store, question="a ladder", cost=HUNDREDTH, scale=100)
+    law = MechanismFacts("two-sided-geometric", Fraction(125), Fraction(1))
+    store.stop(ladder, answer=ANSWER, stopped=Stopped(law, (Charge(1, HUNDREDTH * 4 // 5),)))
     _refine(store, "last 0")
     started(store, question="open", cost=HUNDREDTH, scale=100)
     assert store.head().size == 40

@@ -1,8 +1,8 @@
 """Checks a ledger with all that can happen around a release. Standard library and `offline.py`, beside it, only.
 
 `python offline_life.py LEDGER [FILE]...` means what `python offline.py LEDGER [FILE]...` does, for any ledger: also for
-one with refinements, schedules, corrections, derived data, quotas, releases that choose among candidates and streams of
-checks. FILEs may also hold frozen reports (`parco report --freeze`); docs/ledger-format.md describes lines and checks.
+one with refinements, ladders, schedules, corrections, derived data, quotas, releases that choose among candidates, and
+streams of checks. FILEs may also hold frozen reports (`parco report --freeze`); docs/ledger-format.md describes all.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ FORMS = (
     f'{REQUEST}"fresh":BIT,"key",{NOISE},"private":BIT,"question","schedule":INT,{NORMS},"seq":INT,"step":INT,"tag":"draw",'
     '"time":NUM}',
     f'{REQUEST}"key",{NOISE},"parent":INT,"private":BIT,"question",{NORMS},"seq":INT,"tag":"refine","time":NUM}}',
+    f'{{"accounts":[BALANCE,...],"actor","answer","charges":[CHARGE,...],"format":1,{NOISE},"request":INT,{NORMS},"seq":INT,'
+    '"tag":"stop"}',
     '{"actor","contract","format":1,"name","seq":INT,"steps":[STEPS,...],"tag":"schedule","time":NUM}',
     '{"actor","format":1,"reason","schedule":INT,"seq":INT,"tag":"leave","time":NUM}',
     '{"accounts":[CAPPED,...],"actor","format":1,"members":[NAMED,...],"name","reason","seq":INT,"tag":"quota","time":NUM}',
@@ -159,6 +161,7 @@ def pi(digits: int) -> Decimal:
     return Decimal(16 * arctan(5) - 4 * arctan(239)) / unit
 
 
+GRADED = ("gaussian", "two-sided-geometric")  # what can be made sharper, or left coarser than was planned
 ALIKE = ("question", "private", "cells", "kind", "l1", "l2_squared")  # what a refinement has of what it refines
 
 
@@ -171,6 +174,7 @@ class Ledger(offline.Ledger):
         super().__init__(outside)
         self.newest, self.ancestors = (0, ""), dict[str, set[int]]()  # data set opened last; whom one descends from
         self.laws, self.refinements = dict[int, tuple[str, ...]](), dict[int, int]()  # see _reserve and _refine
+        self.ladders, self.stopped = set[int](), set[int]()  # requests that may stop early, and that did
         # Of a request on an account: what a recost stated, cost, delta and its entry; what it costs, where that was not
         # charged; and the same of those that no recost covers.
         self.totals, self.due = dict[tuple[int, int], tuple[int, int, int]](), dict[tuple[int, int], int]()
@@ -207,10 +211,10 @@ class Ledger(offline.Ledger):
         self.need(plain, "priced", "a delta is charged where no keys are selected")
         return charges
 
-    def check_cost(self, number: int, cost: int, facts: re.Match[str]) -> None:
+    def check_cost(self, number: int, cost: int, facts: re.Match[str], request: int | None = None) -> None:
         """Whether an account was charged what these facts cost there, beyond what was paid for what they refine.
 
-        The cost of choices and streams is rounded up, by at most one part in 2^40 and a unit. What a request was charged
+        That of choices and streams is rounded up, by at most one part in 2^40 and a unit. What a request was charged
         too little is owed until a recost makes up for it; a step of a schedule costs nothing before it is drawn.
         """
         terms = (str(self.terms[number][1]), self.terms[number][2])
@@ -221,7 +225,8 @@ class Ledger(offline.Ledger):
         holds = due is not None and cost <= due + ((due >> 40) + 1 if choice else 0)
         self.need(holds, "priced", offline.UNPRICED)
         if due is not None and cost < due and facts.re is not STEP:
-            self.owed[self.size + 1, number] = self.due[self.size + 1, number] = due
+            place = (request or self.size + 1, number)
+            self.owed[place] = self.due[place] = due
 
     def _reserve(self, found: re.Match[str]) -> None:
         super()._reserve(found)
@@ -233,16 +238,43 @@ class Ledger(offline.Ledger):
             self.streams |= dict.fromkeys(own, self.size + 1)
         others = [number for number in near - {self.size + 1} if self.requests[number][0] in ("reserved", "started")]
         self.need(not others, "alone", "a stream has its accounts to itself while it is open, and here it has not")
+        if found.re is PATTERNS["reserve"]:
+            self.ladders.add(self.size + 1)
+
+    def _stop(self, found: re.Match[str]) -> None:
+        """A ladder that was reserved whole ended early: it is charged what the law costs that it reached.
+
+        As a request that had reserved that alone, so that what it gives back is free again.
+        """
+        number, paid = int(found["request"]), self.rows(found["charges"])
+        state, _, actor, held, private, lattice, _ = self.requests.get(number, ("", None, "", (), "", "", ""))
+        self.need(number in self.ladders and state == "started", "resolved once", "its request is no ladder that runs")
+        scale, *law, kind = (self.laws[number][place] for place in (0, 1, 2, 3, 7))
+        coarser = Fraction(*json.loads(found["scale"])) >= Fraction(*json.loads(scale))
+        same = found.group("lattice", "l1", "l2_squared", "kind") == (*law, kind) and kind in GRADED
+        own = [row[0] for row in paid] == [row[0] for row in held] and not any(row[2] for row in (*held, *paid))
+        more = own and any(row[1] > before[1] for row, before in zip(paid, held, strict=True))
+        self.need(coarser and same and own and not more, "priced", "it stops where its ladder does not lie")
+        self.move(held, -1, 0)
+        self.move(paid, 1, 0)
+        self.requests[number] = (state, None, actor, tuple(map(tuple, paid)), private, lattice, found["charges"])
+        for account, cost, _ in paid:
+            for known in (self.due, self.owed):
+                known.pop((number, account), None)
+            self.check_cost(account, cost, found, number)
+        self._settle(found)
+        self.stopped.add(number)
 
     def _refine(self, found: re.Match[str]) -> None:
         """An answer is refined once, by less noise of its own kind, and no older one than the last lost past."""
         parent, lost = int(found["parent"]), max(self.strays.values(), default=0)
         state, _, _, rows, *_ = self.requests.get(parent, ("", None, "", ()))
         free = self.requests.get(self.refinements.get(parent, 0), ("void",))[0] in ("void", "forfeited")
-        self.need(state == "settled" and free and parent > lost, "refined once", "it refines what it may not")
+        whole = state == "settled" and parent not in self.stopped
+        self.need(whole and free and parent > lost, "refined once", "it refines what it may not")
         scale, lattice, _, _, *alike = self.laws[parent]
         sharper = Fraction(*json.loads(found["scale"])) < Fraction(*json.loads(scale))
-        law = found["kind"] == "gaussian" or (found["kind"] == "two-sided-geometric" and found["lattice"] == lattice)
+        law = found["kind"] == "gaussian" or (found["kind"] in GRADED and found["lattice"] == lattice)
         paying = [row[0] for row in rows] == [row[0] for row in json.loads(found["charges"])]
         same = alike == list(found.group(*ALIKE)) and law and paying and sharper
         self.need(same, "refined once", "it refines what it may not")

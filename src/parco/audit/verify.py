@@ -100,6 +100,13 @@ class _Ledger(offline_life.Ledger):
         for quota in self.quotas.values():
             quota.take(actor, [(number, -cost, 0) for number, cost, _ in charges])
 
+    def _stop(self, found: re.Match[str]) -> None:
+        held = self.requests.get(int(found["request"]), (None,) * 4)[3]
+        super()._stop(found)
+        paid = {number: cost for number, cost, _ in self.rows(found["charges"])}
+        for quota in self.quotas.values():
+            quota.take(found["actor"], [(number, paid[number] - cost, 0) for number, cost, _ in held])
+
     def _amend(self, found: re.Match[str]) -> None:
         super()._amend(found)
         self.corrections[int(found["entry"]), self.size + 1] = (found["tag"], None)

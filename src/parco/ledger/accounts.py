@@ -1,8 +1,10 @@
 """What a sequence of entries adds up to: accounts and requests as a pure state machine.
 
     reserve | refine ──▶ start ──▶ settle | forfeit
+             │          └───▶ stop
              └─────────▶ void
 
+A `stop` settles for less: a ladder that was reserved whole and ended early (`ledger/stops.py`).
 A `draw` stands for `reserve` where the charge comes out of what a schedule has set aside. Before and between them stand
 `open`, `revise` (a contract has a new text), `cap` (an account's cap moves), `derive` (of what a data set is made),
 `quota` (what some actors may take of accounts), `recover` (a lost past is charged), `rotate` (another key signs),
@@ -48,12 +50,14 @@ from parco.ledger.entries import (
     SensitivityFacts,
     Settle,
     Start,
+    Stop,
     Supersede,
     Total,
     Void,
     decode,
     total_of,
 )
+from parco.ledger.stops import why_not_stopped
 
 __all__ = ["EMPTY", "Account", "Admitted", "Request", "Share", "State", "apply", "replay", "sharpens"]
 
@@ -144,12 +148,16 @@ class Wanted(Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """One request: the entry that reserved it, and `reserved`, `started`, `settled`, `void` or `forfeited`."""
+    """One request: the entry that reserved it, and `reserved`, `started`, `settled`, `void` or `forfeited`.
+
+    `stopped`: whether it was settled for less, as a ladder that ended early.
+    """
 
     reserve: Admitted
     state: str
     settled: int | None = None
     realised: tuple[Charge, ...] = ()
+    stopped: bool = False
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -457,7 +465,7 @@ def _difference(state: State, entry: Recost, total: Total) -> tuple[int, int]:
     if request is None or request.state not in ("started", "settled", "forfeited"):
         raise _fault(entry, f"request {total.request} cost nothing")
     _require(request.reserve.mechanism.kind == entry.mechanism, entry, f"request {total.request} is of another kind")
-    charge = next((one for one in request.reserve.charges if one.account == total.account), None)
+    charge = next((one for one in request.charges if one.account == total.account), None)
     if charge is None:
         raise _fault(entry, f"request {total.request} was not charged to account {total.account}")
     cost, delta, stated = state.totals.get((total.request, total.account), (charge.cost, charge.delta, None))
@@ -486,6 +494,7 @@ def _refine(state: State, entry: Refine) -> _Change:
     parent = state.requests.get(entry.parent)
     if parent is None or parent.state != "settled":
         raise _fault(entry, f"there is no answer to request {entry.parent}")
+    _require(not parent.stopped, entry, f"request {entry.parent} is a ladder that stopped early")
     child = state.refinements.get(entry.parent)
     free = child is None or state.requests[child].state in ("void", "forfeited")
     _require(free, entry, f"the answer to request {entry.parent} is refined already")
@@ -613,6 +622,17 @@ def _settle(state: State, entry: Settle) -> _Change:
     return _Change(accounts=accounts, requests={entry.request: resolved}, shares=shares)
 
 
+def _stop(state: State, entry: Stop) -> _Change:
+    """A ladder that ends early is settled like any request, for less."""
+    change = _settle(state, entry)
+    reserve = state.requests[entry.request].reserve
+    why = why_not_stopped(reserve, entry.mechanism, entry.charges)
+    _require(why is None, entry, str(why))
+    _require(entry.sensitivity == reserve.sensitivity, entry, "its sensitivity is not the one that was reserved")
+    stopped = {entry.request: replace(change.requests[entry.request], stopped=True)}
+    return replace(change, requests=stopped)
+
+
 def _void(state: State, entry: Void) -> _Change:
     request = _request(state, entry, "reserved")
     ended, drawn = {entry.request: replace(request, state="void")}, request.reserve
@@ -647,6 +667,7 @@ _RULES: dict[type[Any], Callable[[State, Any], _Change]] = {
     Refine: _refine,
     Start: _start,
     Settle: _settle,
+    Stop: _stop,
     Void: _void,
     Forfeit: _forfeit,
     Recover: _recover,

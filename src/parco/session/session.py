@@ -358,7 +358,7 @@ class Session(
         """The sharpest stored answer that serves, or None."""
         answers = [stored for stored in self._store.answers(plan.question) if stored.replaced is None]
         served = [stored for stored in answers if self._serves(plan, ask, stored)]
-        return min(served, key=lambda stored: stored.reserve.mechanism.scale, default=None)
+        return min(served, key=lambda stored: stored.mechanism.scale, default=None)
 
     def _check_sharper(self, plan: Plan) -> None:
         """Tells what is stored where it is less sharp than asked, or no longer stands; the ledger refuses too, should a
@@ -371,7 +371,7 @@ class Session(
 
             raise superseded_error(every[-1])
         if answers:
-            best = min(answers, key=lambda stored: stored.reserve.mechanism.scale)
+            best = min(answers, key=lambda stored: stored.mechanism.scale)
             width = decimal_text(plan.half_width_of(mechanism_in(best)))
             known = _selection(plan, best)
             keys = "" if known is None else f", with keys from {decimal_text(known.threshold)} units on"
@@ -389,7 +389,7 @@ class Session(
     def _sharpening(self, plan: Plan, best: Stored) -> str:
         """How the sharpest stored answer is made as sharp as asked, where it can be."""
         reached = mechanism_in(best)
-        if not isinstance(plan.mechanism, Additive):
+        if not isinstance(plan.mechanism, Additive) or best.stopped_at is not None:
             return ""
         more = plan.cost.units - reached.cost_units(plan.sensitivity, self.contract.budget.measure)
         number = best.request

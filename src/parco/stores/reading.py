@@ -34,6 +34,7 @@ from parco.ledger.entries import (
     Schedule,
     Settle,
     Start,
+    Stop,
     Supersede,
     Void,
     decode,
@@ -251,7 +252,7 @@ def sharpest(
 
 
 def _sharpness(facts: Settled) -> tuple[Fraction, int, int]:
-    return facts.reserve.mechanism.scale, -sum(charge.cost for charge in facts.charges), facts.request
+    return facts.mechanism.scale, -sum(charge.cost for charge in facts.charges), facts.request
 
 
 _Find: TypeAlias = Callable[[int], _Answered | None]
@@ -270,6 +271,7 @@ def _settled(row: _Answered, find: _Find) -> Settled:
         accounts=settle.accounts,
         before=_before(reserve, find),
         replaced=None if row.stands == row.request else row.stands,
+        stopped_at=settle.mechanism if isinstance(settle, Stop) else None,
     )
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "Settled",
     "Signed",
     "Started",
+    "Stopped",
     "Stored",
     "reading_now",
 ]
@@ -214,12 +215,22 @@ class Pending:
     request: int
 
 
+@dataclass(frozen=True)
+class Stopped:
+    """Where a ladder stopped whose finest law was reserved: the law of the estimate then, and what that costs."""
+
+    mechanism: MechanismFacts
+    charges: tuple[Charge, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settled:
     """The public facts of an answered request; `position` is the sequence of its settle entry.
 
     `before` gives the laws of the answers that it refines, by their requests, the first one first. `replaced`: the
     request whose answer stands instead, 0 where it was withdrawn, None where it stands.
+    `charges` are what it cost; `stopped_at` is the law that a ladder had reached where it stopped before the finest one
+    that was reserved.
     """
 
     request: int
@@ -229,6 +240,12 @@ class Settled:
     accounts: tuple[Balance, ...]
     before: Mapping[int, MechanismFacts] = field(default_factory=dict)
     replaced: int | None = None
+    stopped_at: MechanismFacts | None = None
+
+    @property
+    def mechanism(self) -> MechanismFacts:
+        """The law of the answer."""
+        return self.stopped_at or self.reserve.mechanism
 
 
 @dataclass(frozen=True, kw_only=True)

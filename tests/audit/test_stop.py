@@ -1,0 +1,173 @@
+"""Ladders that were reserved whole and stopped early: both verifiers work out what the law that was reached costs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parco.audit import offline, offline_life
+from parco.audit.offline import CheckError
+from parco.audit.verify import verify
+from parco.errors import InternalError, VerificationError
+from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
+from parco.measure import Measure
+from parco.mechanisms.mechanism import Additive, Gaussian, TwoSidedGeometric
+from parco.mechanisms.refinement import GaussianPath
+from parco.privacy.sensitivity import Sensitivity
+from parco.stores.keys import signature_holds
+from parco.stores.records import Started, Stopped
+from parco.stores.sqlite import SqliteStore
+from tests.stores.build import ONE, anything, ask, opening
+
+MEASURES = (Measure.PURE, Measure.GDP, Measure.ZCDP, Measure.renyi(Fraction(5, 2)))
+DISTANCE = Sensitivity(l1=Fraction(3), l2_squared=Fraction(5))
+STEP = Fraction(1, 2)
+
+
+class FastLedger(offline_life.Ledger):
+    """The offline verifier with a faster library's Ed25519."""
+
+    verify = staticmethod(signature_holds)
+
+
+def law(measure: Measure, scale: int) -> Additive:
+    return (TwoSidedGeometric if measure == Measure.PURE else Gaussian)(Fraction(scale), STEP)
+
+
+def facts(mechanism: Additive) -> MechanismFacts:
+    return MechanismFacts(mechanism.kind, mechanism.scale, mechanism.lattice)
+
+
+def reserved(path: Path, measure: Measure) -> tuple[SqliteStore, int]:
+    """A ledger on which a ladder down to scale 6 was reserved whole, and started."""
+    store = SqliteStore.create_or_open(path / "x.ledger")
+    store.sign(opening(measure=measure, cap=5 * ONE))
+    outcome = store.begin(
+        ask(
+            store,
+            mechanism=facts(law(measure, 6)),
+            sensitivity=SensitivityFacts(DISTANCE.l1, DISTANCE.l2_squared),
+            charges=(Charge(1, law(measure, 6).cost_units(DISTANCE, measure)),),
+        ),
+        serves=anything,
+    )
+    assert isinstance(outcome, Started)
+    return store, outcome.request
+
+
+def stopped(measure: Measure, *, scale: int = 12, less: int = 0) -> Stopped:
+    mechanism = law(measure, scale)
+    return Stopped(facts(mechanism), (Charge(1, mechanism.cost_units(DISTANCE, measure) - less),))
+
+
+def check(lines: list[bytes]) -> None:
+    ledger = FastLedger()
+    for line in lines:
+        ledger.feed(line)
+    ledger.end()
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
+def test_what_was_realised_is_charged_and_the_rest_is_free_again(tmp_path: Path, measure: Measure) -> None:
+    store, request = reserved(tmp_path, measure)
+    before = store.accounts()[0].reserved
+    stored = store.stop(request, answer=b'{"cells":[1]}', stopped=stopped(measure))
+    account = store.accounts()[0]
+    assert (account.spent, account.reserved) == (stored.charges[0].cost, 0)
+    assert 0 < account.spent < before
+    assert stored == store.stored(request)
+    assert stored.mechanism == facts(law(measure, 12))
+    assert store.history()[-1].charges == stored.charges
+    verify(store, strict=True)
+    check(list(store.export()))
+
+
+def test_the_law_that_was_reached_costs_what_the_draws_did() -> None:
+    """Draws at 15 and 20 reach scale 12, in each measure that has Gaussian noise."""
+    path = GaussianPath((Gaussian(Fraction(15), STEP), Gaussian(Fraction(20), STEP)))
+    assert path.variance == 144
+    for measure in MEASURES[1:]:
+        assert path.cost_units(DISTANCE, measure) == law(measure, 12).cost_units(DISTANCE, measure)
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
+def test_a_stop_that_pays_less_is_found_by_both(tmp_path: Path, measure: Measure) -> None:
+    store, request = reserved(tmp_path, measure)
+    store.stop(request, answer=b'{"cells":[1]}', stopped=stopped(measure, less=1))
+    with pytest.raises(VerificationError, match=r"priced: entry 2: .*\(1 releases cost more") as caught:
+        verify(store)
+    assert caught.value.facts["affected"] == (request,)
+    with pytest.raises(CheckError) as found:
+        check(list(store.export()))
+    assert found.value.args[:2] == ("priced", request)
+
+
+def bent(store: SqliteStore, **changes: Any) -> list[bytes]:
+    """The entries with another `stop`, and without heads, which would be found first."""
+    lines = [json.loads(line) for line in store.export()]
+    kept = [{**line, **(changes if line["tag"] == "stop" else {})} for line in lines if line["tag"] != "head"]
+    return [offline.ENCODE(line).encode() for line in kept]
+
+
+def feed(lines: list[bytes]) -> None:
+    ledger = FastLedger()
+    for line in lines:
+        ledger.feed(line)
+
+
+def whole(kind: str = "gaussian", *, scale: Any = (12, 1), lattice: Any = (1, 2)) -> dict[str, Any]:
+    return {"kind": kind, "lattice": list(lattice), "scale": list(scale)}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mechanism": whole(scale=(13, 1))},
+        {"mechanism": whole(scale=(24, 2))},
+        {"mechanism": whole("two-sided-geometric")},
+        {"mechanism": whole("two-sided-geometric"), "charges": [[1, 0, 0]]},
+        {"mechanism": whole(lattice=(1, 4))},
+        {"sensitivity": {"l1": [3, 1], "l2_squared": [4, 1]}, "charges": [[1, -(-4 * ONE // 144), 0]]},
+        {"sensitivity": {"l1": [2, 1], "l2_squared": [5, 1]}},
+        # Finer than what was reserved, at its own price.
+        {"mechanism": whole(scale=(5, 1)), "charges": [[1, ONE // 5, 0]]},
+        {"charges": [[1, -(-5 * ONE // 144), 1]]},
+        {"charges": [[2, -(-5 * ONE // 144), 0]]},
+        {"charges": [[1, -(-5 * ONE // 144), 0], [2, 0, 0]]},
+    ],
+    ids=str,
+)
+def test_a_stop_at_another_law_than_a_coarser_one_of_its_ladder_is_found(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    store, request = reserved(tmp_path, Measure.GDP)
+    store.stop(request, answer=b'{"cells":[1]}', stopped=stopped(Measure.GDP))
+    feed(bent(store))
+    with pytest.raises(CheckError) as found:
+        feed(bent(store, **changes))
+    assert found.value.args[:2] == ("priced", 4)
+
+
+def test_a_stop_happens_once_to_a_request_that_started(tmp_path: Path) -> None:
+    store, request = reserved(tmp_path, Measure.GDP)
+    for wrong in (
+        stopped(Measure.GDP, scale=5),
+        replace(stopped(Measure.GDP), mechanism=facts(law(Measure.PURE, 12))),
+        replace(stopped(Measure.GDP), charges=(Charge(1, ONE),)),
+        replace(stopped(Measure.GDP), charges=(Charge(2, 1),)),
+    ):
+        with pytest.raises(InternalError, match="does not end so"):
+            store.stop(request, answer=b"[1]", stopped=wrong)
+    assert store.accounts()[0].spent == 0
+    store.stop(request, answer=b"[1]", stopped=stopped(Measure.GDP))
+    with pytest.raises(InternalError, match="is settled"):
+        store.stop(request, answer=b"[1]", stopped=stopped(Measure.GDP))
+    lines = bent(store)
+    with pytest.raises(CheckError) as found:
+        feed([*lines[:2], *lines[3:]])
+    assert found.value.args[0] in ("canonical", "resolved once")
