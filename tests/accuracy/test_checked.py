@@ -44,7 +44,12 @@ def divided(tmp_path: Path) -> parco.Session:
 def held(check: Literal["gaussian", "sparse-vector"], *, cap: str = "10") -> tuple[Held, HeldPart, Account, Account]:
     fit, own = Account(Measure.GDP, cap, label="fit"), Account(Measure.GDP, cap, label="validation")
     rows = [[{"x": place}] for place in range(3000)]
-    return Held([1000, 50], fit, reach=Reach(1, Fraction(1)), bits=Stream(f"fit {check}")), HeldPart(rows, own), fit, own
+    return (
+        Held([1000, 50], fit, reach=Reach(1, Fraction(1)), bits=Stream(f"fit {check}")),
+        HeldPart(rows, own),
+        fit,
+        own,
+    )
 
 
 @pytest.mark.parametrize("check", CHECKS)

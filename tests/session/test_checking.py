@@ -1,0 +1,287 @@
+"""Checks by a sparse vector in a session: charged whole and first, alone on the account, settled with the verdicts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parco
+from parco.accuracy.validation import Validation, stream_of
+from parco.engines.duckdb import DuckDBEngine
+from parco.errors import BudgetError, BusyError, ForfeitedError, RequestError
+from parco.ledger import points
+from parco.mechanisms.sparse_vector import Stream
+from parco.session.checking import Checking
+from parco.stores.sqlite import SqliteStore
+from tests.accuracy.test_sessions import PARTS, purchases
+from tests.cli.run import parco as run_parco
+from tests.shop import open_shop
+
+PURE = 'measure = "pure"\nepsilon = "9"'
+EPSILON = 10**15
+TARGET = "0.8"
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> parco.Session:
+    return parco.Session(open_shop(tmp_path, purchases=purchases(300), budget=PURE, columns=PARTS))
+
+
+def checking(session: parco.Session, *, epsilon: str = "1", attempts: int = 5, margin: int = 0) -> Checking:
+    validation = Validation(TARGET, check="sparse-vector", epsilon=epsilon, margin=margin)
+    vector, threshold = stream_of(validation)
+    target = validation.accuracy
+    return Checking(session, part="validation", target=target, vector=vector, threshold=threshold, attempts=attempts)
+
+
+def account(session: parco.Session) -> tuple[int, int]:
+    row = next(row for row in session.budget() if row.label == "validation")
+    return row.spent, row.reserved
+
+
+def state(session: parco.Session) -> list[str]:
+    return [row.state for row in session.history() if row.mechanism is not None]
+
+
+def test_the_whole_cost_is_on_disk_before_a_row_is_read_and_settled_with_the_verdicts(
+    session: parco.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = list[tuple[str, tuple[int, int]]]()
+    other = parco.Session(session.contract)
+    monkeypatch.setattr(points, "reach", lambda point: seen.append((point, account(other))))
+    stream = checking(session)
+    assert (stream.charged, stream.request, account(session)) == (0, None, (0, 0))
+    assert [stream.check("items = 2"), stream.check("items = 1 or items = 2")] == [False, False]
+    assert account(session) == (0, EPSILON)
+    assert stream.check("items is not null")
+    assert account(session) == (EPSILON, 0)
+    assert stream.charged == EPSILON
+    assert seen == [
+        ("before-reserve", (0, 0)),
+        *[("after-reserve", (0, EPSILON)), ("before-settle", (0, EPSILON))] * 3,
+        ("after-settle", (EPSILON, 0)),
+    ]
+    (row,) = [row for row in session.history() if row.mechanism is not None]
+    assert (row.state, row.cells, row.fresh) == ("settled", 5, True)
+    stored = session._store.stored(stream.request or 0)
+    body = json.loads(stored.answer)
+    assert (body["cells"], body["threshold"]) == ([0, 0, 1], 0)
+    assert body["asked"] == ["items = 2", "items between 1 and 2", "items is not null"]
+    with pytest.raises(RequestError, match="ended"):
+        stream.check("items = 3")
+    stream.end()
+    session._store.verify()
+
+
+def test_what_is_compared_is_the_exact_score_of_the_part(
+    session: parco.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted by a question of its own, whose noise is far below 1."""
+    asked = list[int]()
+    real = Stream.passes
+
+    def passes(self: Stream, score: int) -> bool:
+        asked.append(score)
+        return real(self, score)
+
+    monkeypatch.setattr(Stream, "passes", passes)
+    stream = checking(session)
+    conditions = ["channel = 'web'", "items = 2"]
+    for condition in conditions:
+        stream.check(condition)
+    stream.end()
+    rich = parco.Session(
+        open_shop(
+            session.contract.folder / "rich", purchases=purchases(300), budget=PURE.replace("9", "9000"), columns=PARTS
+        )
+    )
+    rich._store.secret = lambda _: session._store.secret(session._signed.account)  # type: ignore[method-assign]
+
+    def count(where: str | None) -> int:
+        (row,) = rich.count_units(part="validation", where=where, cost="1000").value
+        return round(row.value)
+
+    lattice = stream._vector.lattice
+    assert asked == [(5 * count(condition) - 4 * count(None)) / lattice for condition in conditions]
+    assert 100 < count(None) < 200
+    assert 0 < count(conditions[0]) < count(None)
+
+
+def test_a_run_that_nobody_passes_is_settled_at_its_end(session: parco.Session) -> None:
+    stream = checking(session, attempts=2)
+    assert not stream.check("items = 2")
+    assert not stream.check("items = 2")
+    with pytest.raises(RequestError, match="2 checks at most"):
+        stream.check("items = 2")
+    stream.end()
+    stream.end()
+    assert account(session) == (EPSILON, 0)
+    assert json.loads(session._store.stored(stream.request or 0).answer)["cells"] == [0, 0]
+    assert state(session) == ["settled"]
+
+
+def test_a_run_without_a_check_costs_nothing(session: parco.Session) -> None:
+    stream = checking(session)
+    stream.end()
+    assert (stream.charged, account(session), state(session)) == (0, (0, 0), [])
+
+
+def test_while_it_runs_nothing_else_does_on_its_account(session: parco.Session) -> None:
+    known = session.count(part="validation", cost="0.1")
+    stream = checking(session)
+    stream.check("items = 2")
+    before = account(session)
+    other = parco.Session(session.contract, actor="bob")
+    for busy in (
+        lambda: session.sum("items", part="validation", cost="0.1"),
+        lambda: other.sum("items", part="validation", cost="0.1"),
+        lambda: other.count(part="validation", cost="0.1", fresh=True),
+        lambda: other.refine(known, cost="0.1"),
+        lambda: other.sum("items", cost="0.1"),  # of all units, which every part pays
+        lambda: checking(other).check("items = 2"),
+    ):
+        with pytest.raises(BusyError, match=f"request {stream.request}"):
+            busy()
+    assert account(session) == before
+    assert other.count(part="validation", cost="0.1").repeat
+    assert not other.count(part="fit", cost="0.1").repeat
+    told = run_parco(
+        "release", session.contract.folder / "contract.toml", "sum", "items", "--part", "validation", "--cost", "0.1",
+        code=5,
+    )  # fmt: skip
+    assert "has this account to itself" in told.stderr
+    stream.end()
+    assert not other.sum("items", part="validation", cost="0.1").repeat
+    session._store.verify()
+
+
+def test_it_does_not_begin_while_another_release_is_open(session: parco.Session) -> None:
+    seen = list[str]()
+
+    def begins(point: str) -> None:
+        if point == "before-settle":
+            with pytest.raises(BusyError, match="open on this account"):
+                checking(parco.Session(session.contract)).check("items = 2")
+            seen.append(point)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(points, "reach", begins)
+        session.count(part="validation", cost="0.1")
+    assert seen == ["before-settle"]
+    stream = checking(session)
+    stream.check("items = 2")
+    assert account(session) == (EPSILON // 10, EPSILON)
+
+
+def test_what_is_refused_before_a_row_is_read_does_not_end_it(session: parco.Session) -> None:
+    stream = checking(session)
+    for wrong in ("nothing = 2", "items = 99", "items ="):
+        with pytest.raises(RequestError):
+            stream.check(wrong)
+    assert account(session) == (0, 0)
+    stream.check("items = 2")
+    with pytest.raises(RequestError):
+        stream.check("nothing = 2")
+    stream.check("items = 2")
+    stream.end()
+    assert json.loads(session._store.stored(stream.request or 0).answer)["cells"] == [0, 0]
+    with pytest.raises(BudgetError):
+        checking(session, epsilon="8.5").check("items = 2")
+    assert account(session) == (EPSILON, 0)
+
+
+def _secret(*_: Any, **__: Any) -> Any:
+    raise ValueError("secret of somebody's row")
+
+
+@pytest.mark.parametrize("place", [(DuckDBEngine, "run_all"), (Stream, "passes")])
+def test_a_failure_behind_the_charge_forfeits_it_and_tells_nothing(
+    session: parco.Session, monkeypatch: pytest.MonkeyPatch, place: tuple[type, str]
+) -> None:
+    stream = checking(session)
+    stream.check("items = 2")
+    with monkeypatch.context() as patch:
+        patch.setattr(*place, _secret)
+        with pytest.raises(ForfeitedError, match="the charge stands") as caught:
+            stream.check("items = 2")
+    assert "secret" not in repr(caught.value)
+    assert caught.value.__context__ is caught.value.__cause__ is None
+    assert (account(session), state(session)) == ((EPSILON, 0), ["forfeited"])
+    with pytest.raises(RequestError, match="ended"):
+        stream.check("items = 2")
+    stream.end()
+    session.count(part="validation", cost="0.1")
+
+
+def test_an_interrupt_inside_forfeits_and_is_told_as_what_it_is(
+    session: parco.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    stream = checking(session)
+    monkeypatch.setattr(Stream, "passes", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        stream.check("items = 2")
+    assert state(session) == ["forfeited"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_a_fork_asks_nothing_of_the_threshold(session: parco.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = checking(session)
+    stream.check("items = 2")
+    monkeypatch.setattr(stream, "_process", -1)
+    with pytest.raises(RequestError, match="process that began it"):
+        stream.check("items = 2")
+    stream.end()
+    assert state(session) == ["started"]
+
+
+def test_the_same_run_again_is_another_charge(session: parco.Session) -> None:
+    for times in (1, 2):
+        stream = checking(session)
+        stream.check("items = 2")
+        stream.end()
+        assert account(session) == (times * EPSILON, 0)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda session: session.ask("checks", part="validation"),
+        lambda session: session.plan.ask("checks", part="validation", cost="0.1"),
+        lambda session: session.refine(2, cost="0.1"),
+        lambda session: checking(parco.Session(session.contract, schedule="none")),
+    ],
+)
+def test_it_is_asked_by_no_other_door(session: parco.Session, ask: Callable[[parco.Session], object]) -> None:
+    stream = checking(session)
+    stream.check("items = 2")
+    stream.end()
+    assert stream.request == 2
+    with pytest.raises(RequestError):
+        ask(session)
+
+
+def test_the_receipt_of_the_entry_can_be_made(session: parco.Session) -> None:
+    """As for any release: whoever shows the ledger's entry shows its cost and what may be claimed."""
+    from parco.session.receipt import receipt_of
+
+    stream = checking(session)
+    stream.check("items is not null")
+    stream.end()
+    stored = session._store.stored(stream.request or 0)
+    labels = {number: label for label, number in session._signed.accounts.items()}
+    receipt = receipt_of(
+        session._store, stored, question=str(stream._plan.query), limits=stream._plan.query.limits, version="1",
+        labels=labels,
+    )  # fmt: skip
+    assert (receipt.cost.units, receipt.bound) == (EPSILON, 1)
+    assert receipt.record()["mechanism"] == "sparse-vector"
+    assert "checks at 0.8 in part validation" in str(receipt)
+    assert SqliteStore.open(session.contract.folder / "shop.ledger").verify().streams == {2: 2}
