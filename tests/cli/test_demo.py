@@ -38,12 +38,12 @@ def test_the_demo_pays_once_and_then_nothing(tmp_path: Path) -> None:
     found = re.search(r"each is within 5 %, at 95 %: this took ([0-9.e-]+) of mu squared", shown)
     assert found is not None
     assert sum(steps) <= Decimal(found[1]) <= sum(steps) * Decimal("1.01")
-    # Noise of standard deviation 5/z hides one customer in six months, for months of 100 customers.
+    # One customer is in six months at most; rounded noise reaches a little less far than to the next lattice step.
     promised = re.findall(r"([0-9.e-]+) for months of ([0-9,]+) or more", shown)
     assert [least for _, least in promised] == ["100", "500", "1,000"]
     for cost, least in promised:
         exact = 6 * (NormalDist().inv_cdf(0.975) / (0.05 * int(least.replace(",", "")))) ** 2
-        assert 0.96 * exact < float(cost) < 1.01 * exact
+        assert 0.94 * exact < float(cost) < 1.01 * exact
     for words in ("Refused: this would be charged", "Lost by the refusal: 0.", "and the same figures", "Pr[S | in]"):
         assert words in " ".join(first.split())
 
