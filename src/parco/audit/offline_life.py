@@ -40,8 +40,8 @@ FORMS = (
     f'{REQUEST}"fresh":BIT,"key",{NOISE},"private":BIT,"question","schedule":INT,{NORMS},"seq":INT,"step":INT,"tag":"draw",'
     '"time":NUM}',
     f'{REQUEST}"key",{NOISE},"parent":INT,"private":BIT,"question",{NORMS},"seq":INT,"tag":"refine","time":NUM}}',
-    f'{{"accounts":[BALANCE,...],"actor","answer","charges":[CHARGE,...],"format":1,{NOISE},"request":INT,{NORMS},"seq":INT,'
-    '"tag":"stop"}',
+    f'{{"accounts":[BALANCE,...],"actor","answer","charges":[CHARGE,...],"format":1,{NOISE},"request":INT,'
+    f'"scales":[RATIO,...],{NORMS},"seq":INT,"tag":"stop"}}',
     '{"actor","contract","format":1,"name","seq":INT,"steps":[STEPS,...],"tag":"schedule","time":NUM}',
     '{"actor","format":1,"reason","schedule":INT,"seq":INT,"tag":"leave","time":NUM}',
     '{"accounts":[CAPPED,...],"actor","format":1,"members":[NAMED,...],"name","reason","seq":INT,"tag":"quota","time":NUM}',
@@ -145,6 +145,24 @@ def pi(digits: int) -> Decimal:
     return Decimal(16 * arctan(5) - 4 * arctan(239)) / unit
 
 
+def apart(measure: str, order: str | None, kind: str, *ratios: str, scales: Sequence[Sequence[int]]) -> int | None:
+    """The cost of cells with these scales in 10^-15, rounded up; without scales, of all with one; None without a rule.
+
+    A unit moves K = L1^2/L2^2 of them by B = L2^2/L1 each: that of the K sharpest (docs/mathematics.md, "Vectors of
+    different precisions").
+    """
+    alike = offline.price(measure, order, kind, *ratios)
+    if alike is None or not scales:
+        return alike
+    _, _, l1, l2_squared = (Fraction(*json.loads(ratio)) for ratio in ratios)
+    cells, each, alpha = l1**2 / l2_squared, l2_squared / l1, Fraction(*json.loads(order or "[1,1]"))
+    if cells.denominator != 1:
+        return None
+    factor = {"gdp": Fraction(1), "zcdp": Fraction(1, 2), "renyi": alpha / 2}.get(measure)
+    costs = [each / Fraction(*one) if factor is None else factor * (each / Fraction(*one)) ** 2 for one in scales]
+    return math.ceil(10**15 * sum(sorted(costs, reverse=True)[: int(cells)]))
+
+
 ALIKE = ("question", "private", "cells", "kind", "l1", "l2_squared")  # what a refinement has of what it refines
 
 
@@ -193,7 +211,15 @@ class Ledger(offline.Ledger):
         self.need(plain, "priced", "a delta is charged where no keys are selected")
         return charges
 
-    def check_cost(self, number: int, cost: int, facts: re.Match[str], request: int | None = None) -> None:
+    def check_stop(self, request: int, number: int, cost: int, facts: re.Match[str]) -> None:
+        """Whether a ladder was charged what the law costs that it reached, where cells stopped apart that of each."""
+        terms = (str(self.terms[number][1]), self.terms[number][2])
+        due = apart(*terms, *facts.group(*FACTS), scales=json.loads(facts["scales"]))
+        self.need(due is not None and cost <= due, "priced", offline.UNPRICED)
+        if due is not None and cost < due:
+            self.owed[request, number] = self.due[request, number] = due
+
+    def check_cost(self, number: int, cost: int, facts: re.Match[str]) -> None:
         """Whether an account was charged what these facts cost there, beyond what was paid for what they refine.
 
         The cost of choices is rounded up, by at most one part in 2^40 and a unit. What a request was charged too little
@@ -206,8 +232,7 @@ class Ledger(offline.Ledger):
         holds = due is not None and cost <= due + ((due >> 40) + 1 if choice else 0)
         self.need(holds, "priced", offline.UNPRICED)
         if due is not None and cost < due and facts.re is not STEP:
-            place = (request or self.size + 1, number)
-            self.owed[place] = self.due[place] = due
+            self.owed[self.size + 1, number] = self.due[self.size + 1, number] = due
 
     def _reserve(self, found: re.Match[str]) -> None:
         super()._reserve(found)
@@ -224,7 +249,11 @@ class Ledger(offline.Ledger):
         state, _, actor, held, private, lattice, _ = self.requests.get(number, ("", None, "", (), "", "", ""))
         self.need(number in self.ladders and state == "started", "resolved once", "its request is no ladder that runs")
         scale, *law, kind = (self.laws[number][place] for place in (0, 1, 2, 3, 7))
-        coarser = Fraction(*json.loads(found["scale"])) >= Fraction(*json.loads(scale))
+        top, finest = (Fraction(*json.loads(one)) for one in (found["scale"], scale))
+        cells = json.loads(found["scales"])
+        each = [Fraction(*one) for one in cells] or [top]
+        told = not cells or (len(each) == int(self.laws[number][6]) and min(each) < max(each) == top)
+        coarser = told and min(each) >= finest and all(math.gcd(*one) == 1 for one in cells)
         same = found.group("lattice", "l1", "l2_squared", "kind") == (*law, kind) and kind != "exponential"
         own = [row[0] for row in paid] == [row[0] for row in held] and not any(row[2] for row in (*held, *paid))
         more = own and any(row[1] > before[1] for row, before in zip(paid, held, strict=True))
@@ -235,7 +264,7 @@ class Ledger(offline.Ledger):
         for account, cost, _ in paid:
             for known in (self.due, self.owed):
                 known.pop((number, account), None)
-            self.check_cost(account, cost, found, number)
+            self.check_stop(number, account, cost, found)
         self._settle(found)
         self.stopped.add(number)
 
