@@ -17,7 +17,7 @@ from mpmath import mp, mpf
 import parco
 from parco.accuracy.run import accuracy_first
 from parco.accuracy.validation import Validation
-from parco.audit import offline, offline_life
+from parco.audit import offline, offline_life, offline_prices
 from parco.audit.controls import controls
 from parco.audit.offline import CheckError
 from parco.audit.verify import verify
@@ -159,7 +159,7 @@ def test_verdicts_are_neither_refined_nor_stopped(shop: Path) -> None:
 def least(measure: Measure, scale: Fraction, distance: Fraction) -> int:
     order = None if measure.order is None else text(measure.order)
     ratios = (scale, Fraction(1), distance, distance**2)
-    found = offline_life.least(measure.tag, order, "sparse-vector", *map(text, ratios))
+    found = offline_prices.least(measure.tag, order, "sparse-vector", *map(text, ratios))
     assert found is not None
     return found
 

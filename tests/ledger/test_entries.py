@@ -90,7 +90,7 @@ def test_the_bytes_of_format_1_never_change() -> None:
     assert mark(encode(reserve()).decode()) == "4d8ebd278ae832e6d37eb1b5530455f3593f2a46529af93043dcff4f38dcc102"
     assert mark(encode(refine()).decode()) == "34a0c020988fe0b646f26440190051b78d128518a78e54c1447f4ba1a202d812"
     assert mark(encode(settle()).decode()) == "0779967c179317e480dd31eb6a3719c64ced900cf4136bb677987b3d8ced6699"
-    assert mark(encode(stop()).decode()) == "b3b2fb31c7ccdf6ee756ec4ab27b4d152a612cccb905869326fe1dccd58e803a"
+    assert mark(encode(stop()).decode()) == "65c6da23b9ae119a54d0e0ebc744632e565c03fc079f27891b8f350b83e59be7"
     assert mark(encode(recover()).decode()) == "a47896e3fb0295d2e73194b8a0ccb8d4235e12461414ad9022dbd8178a6ce399"
     assert encode(amend()) == (
         f'{{"actor":"{ana}","entry":1,"field":"title","format":1,"reason":"{mark("why")}","seq":2,"tag":"amend",'

@@ -25,6 +25,13 @@ def test_a_ladder_that_stops_early_gives_back_what_its_last_law_does_not_cost() 
     assert state.accounts[1].has_room(Charge(1, 80))
 
 
+APART = (*(Fraction(14, 3),) * 11, Fraction(3))
+
+
+def test_cells_may_stop_apart() -> None:
+    assert balance(after(opening(), LADDER, start(), replace(stop(cost=30), scales=APART))) == (30, 0, 0, 0)
+
+
 def test_a_selection_of_keys_is_no_ladder() -> None:
     """Its delta would rise with the noise."""
     charged = replace(stop(), charges=(Charge(1, 20, 1),), accounts=(Balance(1, 100, 20, 0, 0, 10, 1, 0, 0),))
@@ -85,6 +92,10 @@ FINEST = MechanismFacts("two-sided-geometric", Fraction(7, 3), Fraction(1))
     [
         ("more than was reserved", stop(cost=41)),
         ("does not lie in the ladder", stop(scale=Fraction(2))),
+        ("does not lie in the ladder", replace(stop(), scales=(Fraction(14, 3),) * 11 + (Fraction(2),))),
+        ("does not lie in the ladder", replace(stop(), scales=(Fraction(14, 3),) * 12)),
+        ("does not lie in the ladder", replace(stop(), scales=APART[:-1])),
+        ("does not lie in the ladder", replace(stop(scale=Fraction(5)), scales=APART)),
         ("does not lie in the ladder", replace(stop(), mechanism=replace(FINEST, kind="gaussian"))),
         ("does not lie in the ladder", replace(stop(), mechanism=replace(FINEST, lattice=Fraction(1, 2)))),
         ("sensitivity", replace(stop(), sensitivity=SensitivityFacts(Fraction(1), Fraction(4)))),

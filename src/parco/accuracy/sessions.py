@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Any, Literal, TypedDict
 
 from parco.accuracy.ladders import Geometric, Ladder, Predictive
 from parco.accuracy.loop import Stopped, refine_until
-from parco.accuracy.measurement import Key, Noise, Released
-from parco.accuracy.noises import GaussianNoise, LatticeNoise
-from parco.accuracy.rules import Predicate, Rule
-from parco.accuracy.validation import Checker, Correct, Validation, Verdict, stream_of
+from parco.accuracy.measurement import Key, Released
+from parco.accuracy.noises import noise_of
+from parco.accuracy.reserved import ReservedMeasurement
+from parco.accuracy.rules import Predicate, Rule, View
+from parco.accuracy.validation import Checker, Correct, Desk, Validation, Verdict, stream_of
 from parco.errors import QuestionError, RequestError, SharperError
 from parco.measure import COST_UNIT, Exactable, Measure, exact, exact_text
-from parco.mechanisms.mechanism import Additive, Gaussian, Mechanism, TwoSidedGeometric
+from parco.mechanisms.mechanism import Additive
 from parco.mechanisms.refinement import RefinedGaussian
 from parco.queries.plan import Plan
 from parco.session.ask import Ask
@@ -87,12 +89,12 @@ class SessionMeasurement:
     def refine(self, costs: Sequence[int]) -> Released:
         """One release or refinement of all cells together; RequestError for different costs, which no session has."""
         if len(set(costs)) != 1:
-            raise RequestError('a session refines all keys of a question together: leave out keys="each"')
+            raise RequestError('step by step a session refines all keys together: take reserve=True for keys="each"')
         cost = costs[0] * COST_UNIT
         known = self._first(cost) if self._release is None else self._release
         more = cost - self._paid(known)
         self._release = known if more < COST_UNIT else self._charge(self._session.refine(known, cost=more))
-        noise = _noise(self._release.receipt.mechanism)
+        noise = noise_of(self._release.receipt.mechanism)
         estimates = tuple(row.value for row in self._release.value)
         return Released(estimates, (noise,) * len(estimates))
 
@@ -117,7 +119,7 @@ class SessionMeasurement:
         return receipt.mechanism.cost_units(receipt.sensitivity, self.measure) * COST_UNIT
 
 
-def release_until(
+def release_until(  # noqa: PLR0913 - each option of a run is a parameter
     session: Session,
     ask: Ask,
     until: Rule | Predicate | Validation,
@@ -126,32 +128,50 @@ def release_until(
     ladder: Ladder | None = None,
     confidence: Exactable = "0.95",
     simultaneous: bool = False,
+    reserve: bool = False,
+    keys: Literal["together", "each"] = "together",
 ) -> ReleasedUntil:
     """For every question and rule, releases and refines until the rule holds, or raises QuestionError or BudgetError.
 
     until: of a Validation, the model returns a condition on rows, which is checked on a part of the contract. at_most:
     the most that the answer may cost in all, with what was paid for it before; checks cost beside it. ladder: by
     default costs predicted from what was released, and doubled ones on accounts of the measure pure or where the rule
-    does not say how far is left. Otherwise as `refine_until`.
+    does not say how far is left. reserve: all of `at_most` is set aside first, the data are read once, and what the
+    steps did not need is free again at the stop; without it each step is a release of its own. keys: "each" is refined
+    only until it is good enough itself, which takes reserve=True. Otherwise as `refine_until`.
     """
+    measure = session.contract.budget.measure
+    chosen = _ladder(measure, exact(at_most, "at_most"), until) if ladder is None else ladder
+    options: _Options = {
+        "ladder": chosen,
+        "confidence": confidence,
+        "simultaneous": simultaneous,
+        "desk": SessionDesk(session),
+    }
+    if reserve:
+        with ReservedMeasurement(session, ask, most=chosen.cap(at_most), each=keys == "each") as whole:
+            stopped = refine_until(whole, until, at_most=whole.most * COST_UNIT, keys=keys, **options)
+            return ReleasedUntil(whole.settled().map(partial(_at_the_stop, stopped.last)), stopped)
+    if keys == "each":
+        raise RequestError('step by step a session refines all keys together: take reserve=True for keys="each"')
     measurement = SessionMeasurement(session, ask)
-    stopped = refine_until(
-        measurement,
-        until,
-        ladder=_ladder(measurement.measure, exact(at_most, "at_most"), until) if ladder is None else ladder,
-        at_most=at_most,
-        confidence=confidence,
-        simultaneous=simultaneous,
-        desk=SessionDesk(session),
-    )
-    last = stopped.last
+    stopped = refine_until(measurement, until, at_most=at_most, keys=keys, **options)
+    return ReleasedUntil(measurement.release.map(partial(_at_the_stop, stopped.last)), stopped)
 
-    def at_the_stop(answer: Answer) -> Answer:
-        # All cells stand at one precision. Answer and exact value are on the lattice: so is what lies between them.
-        return replace(answer, half_width=last.half_widths[0] // answer.lattice * answer.lattice, confidence=level)
 
-    level = last.confidence
-    return ReleasedUntil(measurement.release.map(at_the_stop), stopped)
+class _Options(TypedDict):
+    ladder: Ladder
+    confidence: Exactable
+    simultaneous: bool
+    desk: Desk
+
+
+def _at_the_stop(last: View, answer: Answer) -> Answer:
+    """The answer with intervals that hold at the stop."""
+    # Answer and exact value are on the lattice: so is what lies between them.
+    widths = tuple(width // answer.lattice * answer.lattice for width in last.half_widths)
+    apart = widths if len(set(widths)) > 1 else ()
+    return replace(answer, half_width=max(widths), half_widths=apart, confidence=last.confidence)
 
 
 class SessionDesk:
@@ -235,7 +255,7 @@ class _SessionChecker:
         """A count and its half-width at the level of the run."""
         self.charged += release.cost.units
         (row,) = _with_cells(release).value
-        return row.value, _noise(release.receipt.mechanism).half_width(self._level)
+        return row.value, noise_of(release.receipt.mechanism).half_width(self._level)
 
 
 def _condition(correct: Correct) -> str:
@@ -255,15 +275,3 @@ def _ladder(measure: Measure, most: Fraction, until: Rule | Predicate | Validati
     if measure == Measure.PURE or not tells:
         return Geometric(most * _DOUBLED_SHARE, 2)
     return Predictive(most * _PREDICTED_SHARE)
-
-
-def _noise(mechanism: Mechanism) -> Noise:
-    """What is known of the noise in an answer that is rounded to its lattice."""
-    match mechanism:
-        case RefinedGaussian():
-            return GaussianNoise(mechanism.path.variance, mechanism.slack + mechanism.lattice / 2)
-        case Gaussian():
-            return GaussianNoise(mechanism.scale**2, mechanism.lattice / 2)
-        case TwoSidedGeometric():
-            return LatticeNoise(mechanism)
-    raise AssertionError("an answer whose cells carry no noise")

@@ -101,12 +101,12 @@ def side_by_side(titles: Sequence[str], answers: Sequence[Answer]) -> Table:
         table.add_column(plain(name))
     for title in titles:
         table.add_column(plain(title), justify="right")
-    for place, keys in enumerate(answers[0].labels):
+    for rows in zip(*answers, strict=True):
         shown = (
-            f"{_amount(answer.values[place] * answer.lattice, answer.places)} ± {math.ceil(answer.half_width):,}"
-            for answer in answers
+            f"{_amount(row.value, answer.places)} ± {math.ceil(row.upper - row.value):,}"
+            for row, answer in zip(rows, answers, strict=True)
         )
-        table.add_row(*(plain(key) for key in keys), *shown)
+        table.add_row(*(plain(key) for key in rows[0].keys), *shown)
     return table
 
 

@@ -626,7 +626,7 @@ def _stop(state: State, entry: Stop) -> _Change:
     """A ladder that ends early is settled like any request, for less."""
     change = _settle(state, entry)
     reserve = state.requests[entry.request].reserve
-    why = why_not_stopped(reserve, entry.mechanism, entry.charges)
+    why = why_not_stopped(reserve, entry.mechanism, entry.charges, scales=entry.scales)
     _require(why is None, entry, str(why))
     _require(entry.sensitivity == reserve.sensitivity, entry, "its sensitivity is not the one that was reserved")
     stopped = {entry.request: replace(change.requests[entry.request], stopped=True)}

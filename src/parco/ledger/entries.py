@@ -354,11 +354,13 @@ class Stop(Settle):
     """The answer of a ladder of refinements whose finest law was reserved, and which stopped before it.
 
     `mechanism` is the law that was reached, of the same kind and on the same lattice: what it costs is charged, and the
-    rest goes back. Only laws for which whole paths cost what their last one does can stop so.
+    rest goes back. Only laws for which whole paths cost what their last one does can stop so. `scales`: those of each
+    cell, where cells stopped apart; `mechanism` is then that of the one with most noise.
     """
 
     mechanism: MechanismFacts
     sensitivity: SensitivityFacts
+    scales: tuple[Fraction, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -615,6 +617,7 @@ _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
             "accounts": codecs.sorted_rows(_BALANCE),
             "mechanism": _MECHANISM,
             "sensitivity": _SENSITIVITY,
+            "scales": codecs.listed(codecs.positive, least=0),
         },
     ),
     "void": (Void, _REQUEST),

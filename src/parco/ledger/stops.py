@@ -10,28 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from parco.ledger.entries import LADDERS, Charge, Draw, MechanismFacts, Refine, Reserve
 
 __all__ = ["why_not_stopped"]
 
 
-def why_not_stopped(reserve: Reserve | Refine, reached: MechanismFacts, realised: Sequence[Charge]) -> str | None:
+def why_not_stopped(
+    reserve: Reserve | Refine, reached: MechanismFacts, realised: Sequence[Charge], *, scales: Sequence[Fraction] = ()
+) -> str | None:
     """Why a ladder that was reserved up to its finest law cannot have stopped at this law and charge; None if it can.
 
-    What the law costs is not worked out here, as no ledger knows the facts of mechanisms; verifying does. A step of a
-    schedule is paid as it was signed, and a refinement is one draw: neither is a ladder. Nor is a selection of keys,
-    whose delta would rise with the noise.
+    `scales`: of each cell, where they are not all alike. What it costs is not worked out here, as no ledger knows the
+    facts of mechanisms; verifying does. A step of a schedule is paid as it was signed, and a refinement is one draw:
+    neither is a ladder. Nor is a selection of keys, whose delta would rise with the noise.
     """
-    if isinstance(reserve, Draw | Refine):
-        return "a step of a schedule, or a refinement, is charged whole"
     held, finest = reserve.charges, reserve.mechanism
-    if [one.account for one in held] != [one.account for one in realised]:
-        return "it charges other accounts than were reserved"
-    if finest.kind not in LADDERS or replace(reached, scale=finest.scale) != finest or reached.scale < finest.scale:
-        return "its law does not lie in the ladder that was reserved"
-    if any(real.cost > one.cost for one, real in zip(held, realised, strict=True)):
-        return "it charges more than was reserved"
-    if any(charge.delta for charge in (*held, *realised)):
-        return "keys that were selected at a delta are no ladder"
-    return None
+    sharpest = min(scales, default=reached.scale)
+    # One scale for all cells is told once.
+    told = not scales or (len(scales) == reserve.cells and sharpest < max(scales) == reached.scale)
+    lies = finest.kind in LADDERS and replace(reached, scale=finest.scale) == finest and sharpest >= finest.scale
+    found = {
+        "a step of a schedule, or a refinement, is charged whole": isinstance(reserve, Draw | Refine),
+        "it charges other accounts than were reserved": [one.account for one in held]
+        != [one.account for one in realised],
+        "its law does not lie in the ladder that was reserved": not (told and lies),
+        "keys that were selected at a delta are no ladder": any(charge.delta for charge in (*held, *realised)),
+        "it charges more than was reserved": any(
+            real.cost > one.cost for one, real in zip(held, realised, strict=False)
+        ),
+    }
+    return next((why for why, holds in found.items() if holds), None)

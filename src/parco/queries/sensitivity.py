@@ -7,7 +7,7 @@ from fractions import Fraction
 from parco.privacy.sensitivity import Sensitivity
 from parco.queries.query import Query, Statistic
 
-__all__ = ["sensitivity"]
+__all__ = ["reach", "sensitivity"]
 
 
 def sensitivity(query: Query) -> Sensitivity:
@@ -37,6 +37,20 @@ def sensitivity(query: Query) -> Sensitivity:
         l1=max(o * (high - low) + 2 * (groups - o) * most for o in meetings),
         l2_squared=max(o * (high - low) ** 2 + 2 * (groups - o) * most**2 for o in meetings),
     )
+
+
+def reach(query: Query) -> tuple[int, Fraction] | None:
+    """For every sum or count, (K, B) such that a unit moves at most K cells, each by at most B, and L1 = K B and
+    L2^2 = K B^2; None where two units that meet in a cell move it by more than one alone.
+
+    Under replace that is where amounts have both signs. B in the statistic's own units.
+    """
+    low, high = _per_cell(query)
+    if query.contract.unit.neighbours == "add-or-remove":
+        return query.groups, max(-low, high)
+    if low < 0 < high:
+        return None
+    return 2 * query.groups - (0 if query.finds_keys else max(0, 2 * query.groups - query.cells)), high - low
 
 
 def _of_scores(query: Query) -> Sensitivity:

@@ -20,6 +20,7 @@ from parco.ledger.entries import Draw
 from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
 from parco.mechanisms.mechanism import Gaussian, Mechanism, mechanism_of
 from parco.mechanisms.refinement import RefinedGaussian
+from parco.mechanisms.stopping import StoppedGaussian
 from parco.privacy import claim
 from parco.privacy.claim import Claim
 from parco.privacy.expost import ExPost
@@ -129,7 +130,9 @@ class Receipt:
     held: tuple[Held, ...] = field(default=(), repr=False)
     """Each of `accounts`: `cap` and `spent` are those of one of them, and another may have had more spent."""
     reserved: Cost | None = None
-    """What had been set aside where that is more than the cost."""
+    """What had been set aside by a ladder that stopped, None where it was the cost."""
+    scales: tuple[Fraction, ...] = ()
+    """Of each cell, where they stopped at different precisions; `mechanism` is that of the one with most noise."""
 
     @property
     def releases(self) -> tuple[int, ...]:
@@ -223,6 +226,8 @@ class Receipt:
             divided["delta"] = decimal_text(self.delta)
         if self.drawn is not None:
             divided |= {"schedule": self.drawn[0], "step": self.drawn[1]}
+        if self.scales:
+            divided["scales"] = [exact_text(scale) for scale in self.scales]
         if self.refines:
             divided |= {"refines": list(self.refines), "path_cost": str(self.path_cost)}
         if contract.unit.period is not None:
@@ -385,6 +390,7 @@ def receipt_of(
         cost=Cost(max(charge.cost for charge in paid)),
         delta=max(charge.delta for charge in paid) * DELTA_UNIT,
         reserved=_reserved(stored, labels),
+        scales=() if stored.stopped is None else stored.stopped.scales,
         cap=Cost(balance.cap),
         spent=Cost(balance.spent + balance.reserved),
         private=reserve.private,
@@ -403,7 +409,7 @@ def receipt_of(
 
 def _reserved(stored: Stored, labels: Mapping[int, str]) -> Cost | None:
     """What was set aside on each of the data set's own accounts, where a ladder stopped early."""
-    if stored.stopped_at is None:
+    if stored.stopped is None:
         return None
     return Cost(max(charge.cost for charge in stored.reserve.charges if charge.account in labels))
 
@@ -472,6 +478,8 @@ def _together(parts: Sequence[Receipt]) -> tuple[Also, ...]:
 def mechanism_in(stored: Settled) -> Mechanism:
     """The mechanism that an answered request drew from; of one that refines another, the law of the estimate."""
     facts = stored.mechanism
+    if stored.stopped is not None and facts.kind == StoppedGaussian.kind:
+        return StoppedGaussian(facts.scale, facts.lattice)
     if stored.before and facts.kind == Gaussian.kind:
         laws = (Gaussian(law.scale, law.lattice) for law in stored.before.values())
         return RefinedGaussian(facts.scale, facts.lattice, before=tuple(laws))

@@ -47,7 +47,7 @@ class Refiner:
             raise RequestError(f"release {self._number} has no answer on this ledger: see `parco history`")
         if named.reserve.private != session._private:
             raise RequestError("noise from a tape and noise that is private are not mixed: ask anew on its own ledger")
-        if named.stopped_at is not None:
+        if named.stopped is not None:
             from parco.stores.requests import stopped_error
 
             raise stopped_error(self._number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -120,6 +120,8 @@ class Answer(Cells):
     lattice: Fraction
     half_width: Fraction
     confidence: Fraction
+    half_widths: tuple[Fraction, ...] = field(default=(), kw_only=True)
+    """Of each cell, where they stand at different precisions; `half_width` is then the largest."""
 
     @property
     def places(self) -> int:
@@ -127,9 +129,10 @@ class Answer(Cells):
         return len(decimal_text(self.lattice).partition(".")[2])
 
     def __iter__(self) -> Iterator[Row]:
-        for keys, steps in zip(self.labels, self.values, strict=True):
+        widths = self.half_widths or (self.half_width,) * len(self.values)
+        for keys, steps, width in zip(self.labels, self.values, widths, strict=True):
             value = steps * self.lattice
-            yield Row(keys, value, value - self.half_width, value + self.half_width)
+            yield Row(keys, value, value - width, value + width)
 
 
 @dataclass(frozen=True)

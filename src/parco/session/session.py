@@ -389,7 +389,7 @@ class Session(
     def _sharpening(self, plan: Plan, best: Stored) -> str:
         """How the sharpest stored answer is made as sharp as asked, where it can be."""
         reached = mechanism_in(best)
-        if not isinstance(plan.mechanism, Additive) or best.stopped_at is not None:
+        if not isinstance(plan.mechanism, Additive) or best.stopped is not None:
             return ""
         more = plan.cost.units - reached.cost_units(plan.sensitivity, self.contract.budget.measure)
         number = best.request
@@ -469,20 +469,28 @@ class Session(
     def _run(self, started: Sequence[tuple[Plan, int]], engine: DuckDBEngine) -> list[Release[Answer]]:
         """Reads, draws and settles; whatever fails in between forfeits all, told with one constant message."""
         requests = [request for _, request in started]
-        failure: type[BaseException] | None = None
-        try:
+
+        def answers() -> list[bytes]:
             points.reach("after-reserve")
-            answers = self._answers([plan for plan, _ in started], engine)
+            found = self._answers([plan for plan, _ in started], engine)
             points.reach("before-settle")
-        except BaseException as error:  # noqa: BLE001 - its text may hold a private value; it goes no further
-            failure = type(error)
-        if failure is not None:
-            # Outside the handler, so that the engine's error is not the context of ours and no log can print it.
-            self._end(lambda: self._store.forfeit_all(requests), requests)
-            raise failure if issubclass(failure, KeyboardInterrupt | SystemExit) else ForfeitedError(_FAILED)
-        stored = self._end(lambda: self._store.settle_all(dict(zip(requests, answers, strict=True))), requests)
+            return found
+
+        settled = dict(zip(requests, self._or_forfeit(answers, requests), strict=True))
+        stored = self._end(lambda: self._store.settle_all(settled), requests)
         points.reach("after-settle")
         return [self._release(one, plan, repeat=False) for one, (plan, _) in zip(stored, started, strict=True)]
+
+    def _or_forfeit(self, act: Callable[[], E], requests: Sequence[int]) -> E:
+        """Does what touches the data; whatever fails forfeits the requests, told with one constant message."""
+        failure: type[BaseException] | None = None
+        try:
+            return act()
+        except BaseException as error:  # noqa: BLE001 - its text may hold a private value; it goes no further
+            failure = type(error)
+        # Outside the handler, so that the engine's error is not the context of ours and no log can print it.
+        self._end(lambda: self._store.forfeit_all(requests), requests)
+        raise failure if issubclass(failure, KeyboardInterrupt | SystemExit) else ForfeitedError(_FAILED)
 
     def _end(self, act: Callable[[], E], requests: Sequence[int]) -> E:
         """Ends requests; where the machine refuses, lets go of them, and whoever comes next forfeits them."""

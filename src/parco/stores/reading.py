@@ -42,7 +42,7 @@ from parco.ledger.entries import (
 from parco.measure import Measure
 from parco.stores import heads, tables, texts
 from parco.stores.chains import Acts, chain_of, subjects
-from parco.stores.records import AccountRow, Evidence, HistoryRow, Settled, Stored
+from parco.stores.records import AccountRow, Evidence, HistoryRow, Settled, Stopped, Stored
 from parco.stores.statements import ONE, Prepared
 
 __all__ = [
@@ -271,7 +271,7 @@ def _settled(row: _Answered, find: _Find) -> Settled:
         accounts=settle.accounts,
         before=_before(reserve, find),
         replaced=None if row.stands == row.request else row.stands,
-        stopped_at=settle.mechanism if isinstance(settle, Stop) else None,
+        stopped=Stopped(settle.mechanism, settle.charges, settle.scales) if isinstance(settle, Stop) else None,
     )
 
 

@@ -217,10 +217,14 @@ class Pending:
 
 @dataclass(frozen=True)
 class Stopped:
-    """Where a ladder stopped whose finest law was reserved: the law of the estimate then, and what that costs."""
+    """Where a ladder stopped whose finest law was reserved: the law of the estimate then, and what that costs.
+
+    `scales`: of each cell, where they are not all alike; `mechanism` is then that of the one with most noise.
+    """
 
     mechanism: MechanismFacts
     charges: tuple[Charge, ...]
+    scales: tuple[Fraction, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,9 +232,8 @@ class Settled:
     """The public facts of an answered request; `position` is the sequence of its settle entry.
 
     `before` gives the laws of the answers that it refines, by their requests, the first one first. `replaced`: the
-    request whose answer stands instead, 0 where it was withdrawn, None where it stands.
-    `charges` are what it cost; `stopped_at` is the law that a ladder had reached where it stopped before the finest one
-    that was reserved.
+    request whose answer stands instead, 0 where it was withdrawn, None where it stands. `charges` are what it cost;
+    `stopped` says where a ladder stopped that was reserved whole, None where nothing was to stop.
     """
 
     request: int
@@ -240,12 +243,12 @@ class Settled:
     accounts: tuple[Balance, ...]
     before: Mapping[int, MechanismFacts] = field(default_factory=dict)
     replaced: int | None = None
-    stopped_at: MechanismFacts | None = None
+    stopped: Stopped | None = None
 
     @property
     def mechanism(self) -> MechanismFacts:
-        """The law of the answer."""
-        return self.stopped_at or self.reserve.mechanism
+        """The law of the answer, or of the cell with most noise."""
+        return self.reserve.mechanism if self.stopped is None else self.stopped.mechanism
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -365,7 +365,7 @@ def settle(connection: Connection, request: int, *, answer: bytes, stopped: Stop
     entry: Settle = (
         Settle(**facts)
         if stopped is None
-        else Stop(**facts, mechanism=stopped.mechanism, sensitivity=reserve.sensitivity)
+        else Stop(**facts, mechanism=stopped.mechanism, sensitivity=reserve.sensitivity, scales=stopped.scales)
     )
     with together(connection):
         (position,) = append_all(connection, [lambda _: entry], last=last)
@@ -379,13 +379,13 @@ def settle(connection: Connection, request: int, *, answer: bytes, stopped: Stop
         charges=realised,
         accounts=balances,
         before=reading.before(connection, reserve),
-        stopped_at=None if stopped is None else stopped.mechanism,
+        stopped=stopped,
         answer=answer,
     )
 
 
 def _realised(reserve: Admitted, stopped: Stopped) -> tuple[Charge, ...]:
-    why = why_not_stopped(reserve, stopped.mechanism, stopped.charges)
+    why = why_not_stopped(reserve, stopped.mechanism, stopped.charges, scales=stopped.scales)
     if why is not None:
         raise InternalError(f"request {reserve.seq} does not end so: {why}")
     return stopped.charges
