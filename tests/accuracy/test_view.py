@@ -112,7 +112,11 @@ def test_nor_private_numbers_held_in_memory() -> None:
         views.append(view)
         return lambda _: False
 
-    refine_until(held, lambda view: (check(view), False)[1], ladder=LADDER)
+    def predicate(view: View) -> bool:
+        check(view)
+        return False
+
+    refine_until(held, predicate, ladder=LADDER)
     refine_until(held, Validation("0.8", cost="0.1", model=model), ladder=Geometric("0.1", 2, count=2), desk=part)
     assert len(views) == 2
 
