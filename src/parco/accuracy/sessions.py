@@ -117,7 +117,7 @@ class SessionMeasurement:
         return receipt.mechanism.cost_units(receipt.sensitivity, self.measure) * COST_UNIT
 
 
-def release_until(
+def release_until(  # noqa: PLR0913 - each option of a run is a parameter
     session: Session,
     ask: Ask,
     until: Rule | Predicate,
