@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -34,6 +35,12 @@ from tests.stores.build import (
 HUNDREDTH = ONE // 100
 ANSWER = b'{"cells":[1,-2,3,4,5,6,7,8,9,10,11,12],"parco":"0.1.0"}'
 RENYI = {"name": "walks", "dataset": "steps", "measure": Measure.renyi(Fraction(5, 2)), "contract": "of steps"}
+
+
+def ladder_answer(mechanism: MechanismFacts, cells: int = 12) -> bytes:
+    """Zeros, each of one draw, as a ladder that stopped at once has them."""
+    law = [mechanism.scale.numerator, mechanism.scale.denominator]
+    return json.dumps({"cells": [0] * cells, "draws": [[[0, 0]]] * cells, "laws": [law]}).encode()
 
 
 def release(store: Store, question: str, cost: int = HUNDREDTH, scale: int = 100) -> int:
@@ -74,7 +81,7 @@ def fill(store: Store) -> None:
     release(store, "last 0")
     ladder = started(store, question="a ladder", cost=HUNDREDTH, scale=100)
     law = MechanismFacts("two-sided-geometric", Fraction(125), Fraction(1))
-    store.stop(ladder, answer=ANSWER, stopped=Stopped(law, (Charge(1, HUNDREDTH * 4 // 5),)))
+    store.stop(ladder, answer=ladder_answer(law), stopped=Stopped(law, (Charge(1, HUNDREDTH * 4 // 5),)))
     _refine(store, "last 0")
     started(store, question="open", cost=HUNDREDTH, scale=100)
     assert store.head().size == 40

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,16 +14,19 @@ import pytest
 from parco.audit import offline, offline_life
 from parco.audit.offline import CheckError
 from parco.audit.verify import verify
-from parco.errors import InternalError, VerificationError
+from parco.errors import InternalError, RequestError, VerificationError
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
 from parco.measure import Measure
 from parco.mechanisms.mechanism import Additive, Gaussian, TwoSidedGeometric
 from parco.mechanisms.refinement import GaussianPath
+from parco.mechanisms.stopping import units_apart
 from parco.privacy.sensitivity import Sensitivity
 from parco.stores.keys import signature_holds
 from parco.stores.records import Started, Stopped
 from parco.stores.sqlite import SqliteStore
 from tests.stores.build import ONE, anything, ask, opening
+
+from .build import ladder_answer
 
 MEASURES = (Measure.PURE, Measure.GDP, Measure.ZCDP, Measure.renyi(Fraction(5, 2)))
 DISTANCE = Sensitivity(l1=Fraction(3), l2_squared=Fraction(5))
@@ -43,16 +47,17 @@ def facts(mechanism: Additive) -> MechanismFacts:
     return MechanismFacts(mechanism.kind, mechanism.scale, mechanism.lattice)
 
 
-def reserved(path: Path, measure: Measure) -> tuple[SqliteStore, int]:
+def reserved(path: Path, measure: Measure, distance: Sensitivity = DISTANCE) -> tuple[SqliteStore, int]:
     """A ledger on which a ladder down to scale 6 was reserved whole, and started."""
+    path.mkdir(exist_ok=True)
     store = SqliteStore.create_or_open(path / "x.ledger")
     store.sign(opening(measure=measure, cap=5 * ONE))
     outcome = store.begin(
         ask(
             store,
             mechanism=facts(law(measure, 6)),
-            sensitivity=SensitivityFacts(DISTANCE.l1, DISTANCE.l2_squared),
-            charges=(Charge(1, law(measure, 6).cost_units(DISTANCE, measure)),),
+            sensitivity=SensitivityFacts(distance.l1, distance.l2_squared),
+            charges=(Charge(1, law(measure, 6).cost_units(distance, measure)),),
         ),
         serves=anything,
     )
@@ -63,6 +68,82 @@ def reserved(path: Path, measure: Measure) -> tuple[SqliteStore, int]:
 def stopped(measure: Measure, *, scale: int = 12, less: int = 0) -> Stopped:
     mechanism = law(measure, scale)
     return Stopped(facts(mechanism), (Charge(1, mechanism.cost_units(DISTANCE, measure) - less),))
+
+
+APART = (Fraction(12), *(Fraction(9),) * 2, *(Fraction(12),) * 9)
+BOTH = Sensitivity(l1=Fraction(6), l2_squared=Fraction(18))
+"""Two cells, by 3 each."""
+
+
+@pytest.mark.parametrize(
+    ("measure", "exact"),
+    [
+        (Measure.PURE, Fraction(3, 9) * 2),
+        (Measure.GDP, Fraction(9, 81) * 2),
+        (Measure.ZCDP, Fraction(9, 81)),
+        (Measure.renyi(Fraction(5, 2)), Fraction(9, 81) * 2 * Fraction(5, 4)),
+    ],
+    ids=str,
+)
+def test_cells_that_stop_apart_cost_what_the_sharpest_do(tmp_path: Path, measure: Measure, exact: Fraction) -> None:
+    """A unit is in two cells: those of the two sharpest, worked out by hand."""
+    store, request = reserved(tmp_path, measure, BOTH)
+    reached = law(measure, 12)
+    units = units_apart(reached, APART, BOTH, measure)
+    assert units == math.ceil(exact * ONE)
+    one_less = Stopped(facts(reached), (Charge(1, units - 1),), APART)
+    scales = [[one.numerator, one.denominator] for one in (Fraction(9), Fraction(12))]
+    draws = [[[int(scale == 12), 0]] for scale in APART]
+    answer = json.dumps({"cells": [0] * 12, "draws": draws, "laws": scales}).encode()
+    stored = store.stop(request, answer=answer, stopped=replace(one_less, charges=(Charge(1, units),)))
+    assert stored == store.stored(request)
+    assert stored.stopped is not None
+    assert stored.stopped.scales == APART
+    verify(store, strict=True)
+    check(list(store.export()))
+    cheaper, request = reserved(tmp_path / "b", measure, BOTH)
+    cheaper.stop(request, answer=answer, stopped=one_less)
+    with pytest.raises(VerificationError, match="priced: entry 2"):
+        verify(cheaper)
+
+
+def test_cells_stop_apart_only_where_a_unit_moves_them_alike(tmp_path: Path) -> None:
+    """L1 = 3 and L2^2 = 5 are of no whole number of equal cells: nobody could say what the sharpest cost."""
+    with pytest.raises(RequestError, match="refine them together"):
+        units_apart(law(Measure.GDP, 12), APART, DISTANCE, Measure.GDP)
+    store, request = reserved(tmp_path, Measure.GDP)
+    apart = replace(stopped(Measure.GDP), scales=APART)
+    store.stop(request, answer=b"[1]", stopped=apart)
+    with pytest.raises(VerificationError, match="priced: entry 4"):
+        verify(store)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"draws": [[[0, 1]], *[[[0, 0]]] * 11]},
+        {"draws": [[[0, 0], [0, 0]], *[[[0, 0]]] * 11]},
+        {"draws": [[], *[[[0, 0]]] * 11]},
+        {"draws": [[[1, 0]], *[[[0, 0]]] * 11]},
+        {"laws": [[11, 1]]},
+        {"laws": [[0, 1]]},
+        {"cells": [0] * 11},
+        {"draws": None},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("measure", [Measure.PURE, Measure.GDP], ids=str)
+def test_an_answer_that_its_draws_do_not_make_is_found(
+    tmp_path: Path, measure: Measure, changes: dict[str, object]
+) -> None:
+    """A draw of 40 steps moves a cell of Gaussian noise, one of a single step that of geometric noise."""
+    store, request = reserved(tmp_path, measure)
+    body = json.loads(ladder_answer(facts(law(measure, 12)))) | changes
+    if measure != Measure.PURE and "draws" in changes and changes["draws"] and changes["draws"][0] == [[0, 1]]:  # type: ignore[index]
+        body["draws"][0] = [[0, 40]]
+    store.stop(request, answer=json.dumps(body).encode(), stopped=stopped(measure))
+    with pytest.raises(VerificationError, match="estimated: entry 4"):
+        verify(store)
 
 
 def check(lines: list[bytes]) -> None:
@@ -76,7 +157,7 @@ def check(lines: list[bytes]) -> None:
 def test_what_was_realised_is_charged_and_the_rest_is_free_again(tmp_path: Path, measure: Measure) -> None:
     store, request = reserved(tmp_path, measure)
     before = store.accounts()[0].reserved
-    stored = store.stop(request, answer=b'{"cells":[1]}', stopped=stopped(measure))
+    stored = store.stop(request, answer=ladder_answer(facts(law(measure, 12))), stopped=stopped(measure))
     account = store.accounts()[0]
     assert (account.spent, account.reserved) == (stored.charges[0].cost, 0)
     assert 0 < account.spent < before
@@ -137,6 +218,9 @@ def whole(kind: str = "gaussian", *, scale: Any = (12, 1), lattice: Any = (1, 2)
         # Finer than what was reserved, at its own price.
         {"mechanism": whole(scale=(5, 1)), "charges": [[1, ONE // 5, 0]]},
         {"charges": [[1, -(-5 * ONE // 144), 1]]},
+        {"scales": [[12, 1]]},
+        {"scales": [[12, 1]] * 12},
+        {"scales": [[12, 1]] * 11 + [[5, 1]]},
         {"charges": [[2, -(-5 * ONE // 144), 0]]},
         {"charges": [[1, -(-5 * ONE // 144), 0], [2, 0, 0]]},
     ],

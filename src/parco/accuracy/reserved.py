@@ -68,7 +68,7 @@ class ReservedMeasurement:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Settles what was released, if nobody did; a reservation that released nothing is forfeited."""
-        if self._reservation is not None and self._release is None:
+        if self._reservation is not None and not self._reservation.ended:
             if all(self._drawn):
                 self.settled()
             else:

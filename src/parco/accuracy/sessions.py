@@ -23,6 +23,7 @@ from parco.errors import QuestionError, RequestError, SharperError
 from parco.measure import COST_UNIT, Exactable, Measure, exact, exact_text
 from parco.mechanisms.mechanism import Additive
 from parco.mechanisms.refinement import RefinedGaussian
+from parco.mechanisms.stopping import StoppedGaussian
 from parco.queries.plan import Plan
 from parco.session.ask import Ask
 from parco.session.checking import Checking
@@ -31,6 +32,7 @@ from parco.session.session import Session
 
 __all__ = ["ReleasedUntil", "SessionDesk", "SessionMeasurement", "release_until"]
 
+_NOISES = (Additive, RefinedGaussian, StoppedGaussian)
 _PREDICTED_SHARE, _DOUBLED_SHARE = Fraction(1, 1000), Fraction(1, 1024)
 """Of the cap: where a ladder begins that nobody chose."""
 
@@ -69,7 +71,11 @@ class SessionMeasurement:
         if ask.cost is not None or ask.error is not None or ask.fresh:
             raise QuestionError("what is paid follows from the accuracy: leave out cost, error and fresh")
         plan = session.plan.release([ask])[0]
-        if not isinstance(plan, Plan) or not isinstance(plan.mechanism, Additive | RefinedGaussian) or plan.selection:
+        if (
+            not isinstance(plan, Plan)
+            or not isinstance(plan.mechanism, Additive | RefinedGaussian | StoppedGaussian)
+            or plan.selection
+        ):
             raise QuestionError("counts and sums are sharpened: ask the parts of a mean or variance by themselves")
         self._session, self._ask, self._release = session, ask, None
         self.measure: Measure = session.contract.budget.measure

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from parco.audit import offline, offline_life
-from parco.audit.estimates import check_estimates
+from parco.audit.estimates import check_estimates, check_stops
 from parco.audit.offline import CheckError
 from parco.audit.releases import check_release, proofs_of, releases_of
 from parco.errors import VerificationError
@@ -189,6 +189,7 @@ def verify(store: Store, *, heads: Sequence[Head] = (), releases: Sequence[objec
             ledger.end()
         _check_tables(shown, ledger)
         check_estimates(store, [one for one in ledger.refinements.values() if ledger.requests[one][0] == "settled"])
+        check_stops(store, sorted(ledger.stopped))
         for receipt, rows in receipts:
             check_release(store, ledger, receipt, rows)
     except CheckError as error:

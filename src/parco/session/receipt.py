@@ -182,6 +182,10 @@ class Receipt:
             return "the privacy loss of this release is never larger; bounds add up"
         return "it adds up over releases, wherever they stopped, and becomes an epsilon at a delta"
 
+    @property
+    def _as_reserved(self) -> str:
+        return ", all that was reserved" if self.reserved is None else " (realised: what the steps that ran cost)"
+
     def _shares(self) -> str:
         unit = self.contract.unit
         if unit.period is None:
@@ -268,13 +272,15 @@ class Receipt:
     def __str__(self) -> str:
         order = "" if self.measure == Measure.PURE else f" at order {exact_text(self.order)}"
         share = significant_text(100 * self.cost.value / self.cap.value, 3, up=True)
+        scale = _short(self.mechanism.scale)
+        if self.scales:
+            scale = f"{_short(min(self.scales))} to {scale}, each cell's own"
         head, with_them = self.evidence.proof.head, " and those it refines" if self.refines else ""
         lines = [
             f"release {self.release}: {self.question} (data version {self.version})",
-            f"  cost       {self.cost} of {self.measure}, {share} % of the budget; "
+            f"  cost       {self.cost} of {self.measure}, {share} % of the budget{self._as_reserved}; "
             f"{decimal_text(self.remaining)} of {self.cap} remained",
-            f"  noise      {self.mechanism.kind}, scale {_short(self.mechanism.scale)}, "
-            f"lattice {exact_text(self.mechanism.lattice)}",
+            f"  noise      {self.mechanism.kind}, scale {scale}, lattice {exact_text(self.mechanism.lattice)}",
             f"  bound      {_short(self.bound)}{order}{with_them}: {self._bound_in_words()}",
             f"  contract   {self.contract.name}, {self.contract.digest[:16]}…",
             f"  protected  one {self.contract.unit.column}. {self.contract.unprotected_words}",
@@ -301,7 +307,7 @@ class Receipt:
             lines.insert(2, f"{also}; {left} remained")
         if self.reserved is not None:
             lines.insert(
-                2, f"  reserved   {self.reserved} before the data were read; it stopped early, the rest is free"
+                2, f"  reserved   {self.reserved} before the data were read; it stopped early, so the rest is free"
             )
         if not self.private:
             lines.append("  NOT PRIVATE: the random bits came from a tape")

@@ -96,10 +96,15 @@ class Reservation:
         self._session, self._plan, self._asked, self._request = session, plan, ask, request
         self._exact = exact
         self._bits = session._bits()
+        self.ended = False
 
     def draw(self, act: Callable[[Sequence[int], BitSource], T]) -> T:
         """What `act` draws from the exact cells; where it fails all is forfeited, and why is told to nobody."""
-        return self._session._or_forfeit(lambda: act(self._exact, self._bits), [self._request])
+        # Ended, should it fail: what is left in memory then settles nothing.
+        self.ended = True
+        found = self._session._or_forfeit(lambda: act(self._exact, self._bits), [self._request])
+        self.ended = False
+        return found
 
     def stop(self, law: Mechanism, scales: Sequence[Fraction], body: Mapping[str, object]) -> Release[Answer]:
         """Settles at the law that was reached, with `scales` of each cell where they stand apart; `body`: the answer.
@@ -115,18 +120,18 @@ class Reservation:
         facts = MechanismFacts(law.kind, law.scale, law.lattice)
         answer = canonical.encode({**body, "parco": version("parco")})
         stopped = Stopped(facts, charges, tuple(scales))
+        self.ended, self._exact = True, ()
         points.reach("before-settle")
         store = self._session._store
         stored: Stored = self._session._end(
             lambda: store.stop(self._request, answer=answer, stopped=stopped), [self._request]
         )
         points.reach("after-settle")
-        self._exact = ()
         return self._session._release(stored, self._plan, repeat=False)
 
     def forfeit(self) -> None:
         """Spends the whole reservation."""
-        self._exact = ()
+        self.ended, self._exact = True, ()
         self._session._end(lambda: self._session._store.forfeit(self._request), [self._request])
 
     def __repr__(self) -> str:

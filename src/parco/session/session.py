@@ -32,7 +32,7 @@ from parco.errors import BusyError, ContractChangedError, ForfeitedError, Questi
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
 from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Exactable, Measure, decimal_text
-from parco.mechanisms.mechanism import Additive, Exponential
+from parco.mechanisms.mechanism import Additive, Exponential, Mechanism
 from parco.mechanisms.selection import Selection
 from parco.noise.bits import BitSource, CipherBits
 from parco.privacy.claim import Claim
@@ -584,6 +584,7 @@ class Session(
             lattice=mechanism.lattice,
             half_width=plan.half_width_of(mechanism),
             confidence=plan.confidence,
+            half_widths=_half_widths(plan, mechanism, () if stored.stopped is None else stored.stopped.scales),
         )
         if plan.query.k is not None:
             answer = top_answer(answer)
@@ -765,8 +766,15 @@ def _at_level(release: Release[Answer], plan: Plan) -> Release[Answer]:
     """The release with intervals at the level this plan asks for."""
     if release.value.confidence == plan.confidence:
         return release
-    width = plan.half_width_of(release.receipt.mechanism)
-    return release.map(lambda answer: replace(answer, half_width=width, confidence=plan.confidence))
+    mechanism, scales = release.receipt.mechanism, release.receipt.scales
+    width, each = plan.half_width_of(mechanism), _half_widths(plan, mechanism, scales)
+    return release.map(lambda answer: replace(answer, half_width=width, half_widths=each, confidence=plan.confidence))
+
+
+def _half_widths(plan: Plan, mechanism: Mechanism, scales: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    """Of each cell of an answer whose cells stopped apart, by their scales; none for any other."""
+    found = {scale: plan.half_width_of(type(mechanism)(scale, mechanism.lattice)) for scale in set(scales)}
+    return tuple(found[scale] for scale in scales)
 
 
 def _no_progress(stage: str, done: int, total: int) -> None:

@@ -496,5 +496,7 @@ class HistoryRow:
     schedule: str | None = None
     step: int | None = None
     set_aside: tuple[Charge, ...] = ()
+    held: tuple[Charge, ...] = ()
+    """Of a ladder that stopped early: what had been reserved; `mechanism` is then the law that was reached."""
     about: tuple[int, ...] = ()
     corrections: tuple[Correction, ...] = ()
