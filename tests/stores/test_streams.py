@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -121,3 +122,33 @@ def test_a_table_that_says_otherwise_is_found(address: Address, store: Store) ->
     run_sql(address, "DELETE FROM streams")
     with pytest.raises(VerificationError, match="interactive"):
         store.verify()
+
+
+def test_many_that_come_at_once_are_never_beside_one_another(address: Address, store: Store) -> None:
+    """Streams and releases of several threads and connections: what the entries say is checked by the state machine."""
+    refused, done = list[int](), list[int]()
+
+    def comes(place: int) -> None:
+        own = open_ledger(address)
+        for turn in range(4):
+            wanted = ask(own, question=f"{place} {turn}", cost=TENTH // 100, scale=1000)
+            if (place + turn) % 2:
+                wanted = stream(own, cost=TENTH // 100)
+            try:
+                outcome = own.begin(wanted, serves=nothing)
+            except BusyError:
+                refused.append(place)
+                continue
+            assert isinstance(outcome, Started)
+            own.settle(outcome.request, answer=ANSWER)
+            done.append(outcome.request)
+        own.close()
+
+    threads = [threading.Thread(target=comes, args=(place,)) for place in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) + len(refused) == 16
+    assert len(done) >= 1
+    store.verify()
