@@ -122,8 +122,8 @@ def test_in_a_session_the_model_says_a_condition(divided: parco.Session, passes:
     assert outcome.attempts == len(found.stopped.views) == (2 if passes else 4)
     assert {label: cost.units for label, cost in outcome.by_account} == spent(divided)
     assert found.record()["until"]["validation"] == outcome.record()  # type: ignore[index]
-    # The number of all units, and that of each condition, each once.
-    assert spent(divided)["validation"] == pytest.approx((3 if passes else 2) * 0.05e15, rel=1e-9)
+    # The score of each condition, once.
+    assert spent(divided)["validation"] == pytest.approx((2 if passes else 1) * 0.05e15, rel=1e-9)
     before = spent(divided)
     again = release_until(divided, FIT, until, at_most="0.08", ladder=LADDER)
     assert again.release.value.values == found.release.value.values

@@ -260,8 +260,8 @@ def test_gaussian_checks_that_were_made_are_free_after_a_crash(divided: Place) -
     divided.killed(script, point="before-settle", times=6)
     lost = divided.session.budget()
     before = {row.label: row.spent for row in lost}
-    # All units and the first condition in one request each, then a condition a step, the last of them forfeited.
-    assert before["validation"] == pytest.approx(4 * 0.05e15, rel=1e-9)
+    # A score a step, the last of them forfeited.
+    assert before["validation"] == pytest.approx(3 * 0.05e15, rel=1e-9)
     found = validated(divided, cost="0.05")
     assert found.stopped.enough
     assert found.stopped.last.step == 3

@@ -153,7 +153,7 @@ def test_an_error_of_the_callers_is_told_as_it_is_and_leaves_the_ledger_whole(
     divided._store.verify()
     # Two steps were released, and in the first the model was checked; nothing is left open, nothing held.
     states = [row.state for row in divided.history() if row.mechanism is not None]
-    assert states == ["settled"] * (2 + in_model * (2 if kind == "gaussian" else 1))
+    assert states == ["settled"] * (2 + in_model)
     assert all(row.reserved == 0 for row in divided.budget())
     before = {row.label: row.spent for row in divided.budget()}
     assert before["fit"] == pytest.approx(0.02e15, rel=1e-9)

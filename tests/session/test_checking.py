@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,16 @@ import pytest
 
 import parco
 from parco.accuracy.validation import Validation, stream_of
+from parco.audit.controls import controls
+from parco.audit.verify import verify
 from parco.engines.duckdb import DuckDBEngine
 from parco.errors import BudgetError, BusyError, ForfeitedError, RequestError
 from parco.ledger import points
 from parco.mechanisms.sparse_vector import Stream
-from parco.session.checking import Checking
+from parco.privacy.sensitivity import Sensitivity
+from parco.queries.query import Query
+from parco.queries.sensitivity import sensitivity
+from parco.session.checking import Checking, scored
 from parco.stores.sqlite import SqliteStore
 from tests.accuracy.test_sessions import PARTS, purchases
 from tests.cli.run import parco as run_parco
@@ -78,10 +84,27 @@ def test_the_whole_cost_is_on_disk_before_a_row_is_read_and_settled_with_the_ver
     session._store.verify()
 
 
+def counts(session: parco.Session, monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], int]:
+    """Units of the validation part that meet a condition: by questions of another ledger, with next to no noise."""
+    folder = session.contract.folder / "rich"
+    budget = PURE.replace("9", "9000")
+    rich = parco.Session(open_shop(folder, purchases=purchases(300), budget=budget, columns=PARTS))
+    secret = session._store.secret(session._signed.account)
+    monkeypatch.setattr(rich._store, "secret", lambda _: secret)
+
+    def count(where: str | None) -> int:
+        (row,) = rich.count_units(part="validation", where=where, cost="1000").value
+        return round(row.value)
+
+    return count
+
+
+CONDITIONS = ["channel = 'web'", "items = 2", "items is not null or items is null"]
+
+
 def test_what_is_compared_is_the_exact_score_of_the_part(
     session: parco.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted by a question of its own, whose noise is far below 1."""
     asked = list[int]()
     real = Stream.passes
 
@@ -91,26 +114,59 @@ def test_what_is_compared_is_the_exact_score_of_the_part(
 
     monkeypatch.setattr(Stream, "passes", passes)
     stream = checking(session)
-    conditions = ["channel = 'web'", "items = 2"]
-    for condition in conditions:
+    for condition in CONDITIONS:
         stream.check(condition)
-    stream.end()
-    rich = parco.Session(
-        open_shop(
-            session.contract.folder / "rich", purchases=purchases(300), budget=PURE.replace("9", "9000"), columns=PARTS
-        )
-    )
-    secret = session._store.secret(session._signed.account)
-    monkeypatch.setattr(rich._store, "secret", lambda _: secret)
-
-    def count(where: str | None) -> int:
-        (row,) = rich.count_units(part="validation", where=where, cost="1000").value
-        return round(row.value)
-
-    lattice = stream._vector.lattice
-    assert asked == [(5 * count(condition) - 4 * count(None)) / lattice for condition in conditions]
+    count, lattice = counts(session, monkeypatch), stream._vector.lattice
+    assert asked == [(5 * count(condition) - 4 * count(None)) / lattice for condition in CONDITIONS]
     assert 100 < count(None) < 200
-    assert 0 < count(conditions[0]) < count(None)
+    assert 0 < count(CONDITIONS[0]) < count(None)
+
+
+def test_a_score_is_a_release_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At its own sensitivity, free the second time, refined for the difference, and checked by both verifiers."""
+    budget = 'measure = "gdp"\nmu = "50"\nreceipt_order = 2\ndelta = "1e-6"'
+    session = parco.Session(open_shop(tmp_path, purchases=purchases(300), budget=budget, columns=PARTS))
+    count = counts(session, monkeypatch)
+
+    def score(condition: str, cost: str, target: str = "0.8") -> parco.Release[parco.Answer]:
+        return scored(session, part="validation", target=Fraction(target), condition=condition, cost=cost)
+
+    for condition in CONDITIONS:
+        release = score(condition, "400")
+        (row,) = release.value
+        assert abs(row.value - (5 * count(condition) - 4 * count(None))) <= 6 * 4 / 20
+        assert score(condition, "400").repeat
+        assert score(condition, "300").repeat
+    receipt = release.receipt
+    assert receipt.sensitivity == Sensitivity(l1=Fraction(4), l2_squared=Fraction(16))
+    assert receipt.accounts == ("validation",)
+    assert receipt.question == "score at 0.8 in part validation"
+    before = account(session)[0]
+    sharper = score("items = 2", "500")
+    assert sharper.receipt.refines
+    assert account(session)[0] - before == sharper.cost.units <= 100 * EPSILON
+    assert sharper.receipt.path_cost.units == pytest.approx(500 * EPSILON, rel=1e-12)
+    assert score("items = 2", "200", target="0.1").receipt.sensitivity.l1 == 9
+    verify(session._store, strict=True)
+    assert all(control.bites is not False for control in controls(session._store))
+    with pytest.raises(RequestError):
+        session.ask("score", part="validation")
+
+
+@pytest.mark.parametrize("target", ["0.1", "0.5", "0.8", "0.95", "1/3"])
+def test_a_unit_moves_a_score_by_what_it_adds_or_takes(session: parco.Session, target: str) -> None:
+    """Every unit that comes is counted once, and is right or not; both kinds of question have that distance."""
+    share = Fraction(target)
+    for condition in (None, "items = 2"):
+        query = Query.scored(session.contract, part="validation", target=share, where=condition)
+        moves = [
+            abs(query.score_of(units + 1, right + more) - query.score_of(units, right))
+            for units in range(4)
+            for right in range(units + 1)
+            for more in (0, 1)
+        ]
+        assert sensitivity(query).l1 == max(moves) == Validation(share, cost=1).reach
+        assert sensitivity(query).l2_squared == max(moves) ** 2
 
 
 def test_a_run_that_nobody_passes_is_settled_at_its_end(session: parco.Session) -> None:

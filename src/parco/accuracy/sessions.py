@@ -26,7 +26,7 @@ from parco.mechanisms.refinement import RefinedGaussian
 from parco.mechanisms.stopping import StoppedGaussian
 from parco.queries.plan import Plan
 from parco.session.ask import Ask
-from parco.session.checking import Checking
+from parco.session.checking import Checking, scored
 from parco.session.release import Answer, Release
 from parco.session.session import Session
 
@@ -184,10 +184,9 @@ class SessionDesk:
     """A session whose contract has a validation part, as a desk for `accuracy_first`.
 
     `correct` is a condition, as in `where=`, that holds for the rows about which the model is right: no code of the
-    caller sees a row. A unit counts as right if one of its rows meets it. gaussian: the number of all units of the part
-    is released once, and that of the units that are right at each attempt, each at the validation's cost; the noisy
-    score is den times the one less num times the other. sparse-vector: one request for all attempts, its whole cost
-    charged at the first; scores are exact and stay inside, and nothing else runs on the part's account meanwhile.
+    caller sees a row. A unit counts as right if one of its rows meets it. gaussian: each attempt is a release of the
+    score, at the validation's cost, and free where it is stored. sparse-vector: one request for all attempts, its whole
+    cost charged at the first; scores stay inside, and nothing else runs on the part's account meanwhile.
     """
 
     def __init__(self, session: Session) -> None:
@@ -234,34 +233,28 @@ class _StreamChecker:
 class _SessionChecker:
     def __init__(self, session: Session, validation: Validation, *, attempts: int) -> None:
         self._session, self._validation = session, validation
-        self._all = Ask("count_units", part=validation.part, cost=validation.cost)
-        # One interval for all units and one for each attempt, all of which hold together.
-        self._level = 1 - (1 - exact(validation.confidence, "confidence")) / (attempts + 1)
+        # Per attempt, so that the interval holds at whichever one stops.
+        self._level = 1 - (1 - exact(validation.confidence, "confidence")) / attempts
         self._ended = False
         self.accounts: tuple[str, ...] = (validation.part,)
         self.charged = 0
 
     def check(self, correct: Correct) -> Verdict:
-        """Two counts, of which that of all units is free from the second attempt on."""
+        """The noisy score against the margin; comparing is post-processing."""
         if self._ended:
             raise RequestError("this run has passed or ended: nothing is checked any more")
-        asks = [self._all, replace(self._all, where=_condition(correct))]
-        (everyone, far), (right, near) = (self._counted(release) for release in self._session.release(asks))
-        num, den = self._validation.accuracy.as_integer_ratio()
-        score = den * right - num * everyone
-        passed = score >= exact(self._validation.margin, "margin")
-        self._ended = passed
-        return Verdict(passed, score, den * near + num * far)
+        known, condition = self._validation, _condition(correct)
+        if known.cost is None:
+            raise AssertionError("a Gaussian check has a cost")
+        release = scored(self._session, part=known.part, target=known.accuracy, condition=condition, cost=known.cost)
+        self.charged += release.cost.units
+        (row,) = release.value
+        passed = self._ended = row.value >= exact(known.margin, "margin")
+        return Verdict(passed, row.value, noise_of(release.receipt.mechanism).half_width(self._level))
 
     def end(self) -> None:
         """Nothing is held that others wait for."""
         self._ended = True
-
-    def _counted(self, release: Release[Any]) -> tuple[Fraction, Fraction]:
-        """A count and its half-width at the level of the run."""
-        self.charged += release.cost.units
-        (row,) = _with_cells(release).value
-        return row.value, noise_of(release.receipt.mechanism).half_width(self._level)
 
 
 def _condition(correct: Correct) -> str:

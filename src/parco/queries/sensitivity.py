@@ -24,8 +24,8 @@ def sensitivity(query: Query) -> Sensitivity:
         return _of_scores(query)
     if query.statistic is Statistic.TOP:
         return _of_counts(query)
-    if query.statistic is Statistic.CHECKS:
-        return _of_checks(query)
+    if query.statistic in (Statistic.SCORE, Statistic.CHECKS):
+        return _of_units(query)
     low, high = _per_cell(query)
     groups, most = query.groups, max(-low, high)
     if query.contract.unit.neighbours == "add-or-remove":
@@ -82,8 +82,8 @@ def _of_counts(query: Query) -> Sensitivity:
     return Sensitivity(l1=choices * each, l2_squared=choices * each**2)
 
 
-def _of_checks(query: Query) -> Sensitivity:
-    """How far a unit moves each score, the sum over the units of den c - num: c is 1 where the condition holds for it.
+def _of_units(query: Query) -> Sensitivity:
+    """How far a unit moves a score, the sum over the units of den c - num: c is 1 where the condition holds for it.
 
     num/den is the share asked for (docs/mathematics.md, "Stopping on a private validation set").
     """
@@ -115,8 +115,10 @@ def _per_cell(query: Query) -> tuple[Fraction, Fraction]:
             # The larger of both squares: with bounds of different signs neither end alone decides.
             low, high = numeric.lower - query.centre, numeric.upper - query.centre
             return Fraction(0), rows * max(low**2, high**2)
-        case Statistic.QUANTILE | Statistic.TOP | Statistic.UNIT_ROWS | Statistic.UNIT_GROUPS | Statistic.CHECKS:
+        case Statistic.QUANTILE | Statistic.TOP | Statistic.UNIT_ROWS | Statistic.UNIT_GROUPS:
             raise AssertionError("the scores of a choice are not what its cells add up to")
+        case Statistic.SCORE | Statistic.CHECKS:
+            raise AssertionError("a score is no amount that a unit adds to a cell")
         case Statistic.COUNT_DISTINCT:
             # The values that only this unit holds: none to all of its own.
             return Fraction(0), Fraction(query.values)

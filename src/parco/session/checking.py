@@ -12,33 +12,58 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from parco import canonical
-from parco.errors import ForfeitedError, RequestError
+from parco.errors import ForfeitedError, RequestError, SharperError
 from parco.ledger import points
-from parco.measure import Cost
+from parco.measure import COST_UNIT, Cost, Exactable
 from parco.mechanisms.mechanism import AboveThreshold
 from parco.mechanisms.sparse_vector import LaplaceSparseVector, Stream
 from parco.queries.plan import CONFIDENCE, Plan, Spend
 from parco.queries.query import Query, Statistic
 from parco.queries.sensitivity import sensitivity
 from parco.session.questions import Asked
+from parco.session.receipt import mechanism_in
+from parco.session.release import Answer, Release
 
 if TYPE_CHECKING:
     from parco.engines.duckdb import DuckDBEngine
     from parco.session.session import Session
 
-__all__ = ["Checking"]
+__all__ = ["Checking", "scored"]
 
+_NO_STEP = "checks are no step of a schedule, and end its claim: check without the schedule"
 _FAILED = (
     "a check failed after its charge: the charge stands, and no more is checked. Why it failed is not told, since that"
     " could depend on somebody's row; `parco history` shows it as forfeited, and another run is a new charge"
 )
+
+
+def scored(session: Session, *, part: str, target: Fraction, condition: str, cost: Exactable) -> Release[Answer]:
+    """One noisy score of a condition on a part's units, as a release by itself.
+
+    Free where it is stored, as sharp; where it is stored less sharp, refined for the difference. Raises what a release
+    raises. Source: docs/mathematics.md, "Stopping on a private validation set".
+    """
+    if session._schedule is not None:
+        raise RequestError(_NO_STEP)
+    query, spend = Query.scored(session.contract, part=part, target=target, where=condition), Spend.of(cost=cost)
+    plan = Plan.of(query, version=session.version, spend=spend, asker=session.actor)
+    asked = Asked(Statistic.SCORE, None, (), spend=spend, fresh=False, key=None)
+    stored = session._stored(plan, asked)
+    if stored is not None:
+        return session._repeat(stored, plan)
+    try:
+        session._check_sharper(plan)
+    except SharperError as error:
+        known = session._store.stored(int(str(error.facts["release"])))
+        paid = mechanism_in(known).cost_units(plan.sensitivity, session.contract.budget.measure)
+        return session.refine(known.request, cost=(plan.cost.units - paid) * COST_UNIT)
+    return session._answered([(plan, asked)])[plan.question]
 
 
 class Checking:
@@ -59,16 +84,16 @@ class Checking:
         attempts: int,
     ) -> None:
         if session._schedule is not None:
-            raise RequestError("checks are no step of a schedule, and end its claim: check without the schedule")
-        self._session, self._vector, self._threshold, self._attempts = session, vector, threshold, attempts
-        query = Query.checks(session.contract, part=part, target=target)
+            raise RequestError(_NO_STEP)
+        self._session, self._part, self._target = session, part, target
+        self._vector, self._threshold, self._attempts = vector, threshold, attempts
+        query = Query.scored(session.contract, part=part, target=target)
         mechanism = AboveThreshold(2 * vector.sensitivity / vector.epsilon, vector.lattice)
         distance = sensitivity(query)
         cost = Cost(mechanism.cost_units(distance, session.contract.budget.measure))
         self._plan = Plan(
             query, session.version, mechanism, distance, cost, Fraction(0), CONFIDENCE, asker=session.actor
         )
-        self._everybody = Query.of(session.contract, Statistic.COUNT_UNITS, part=part)
         self._request: int | None = None
         self._stream: Stream | None = None
         self._asked, self._verdicts = list[str](), list[int]()
@@ -100,12 +125,12 @@ class Checking:
             self._check_open()
             if len(self._verdicts) == self._attempts:
                 raise RequestError(f"this run was begun for {self._attempts} checks at most")
-            right = Query.of(self._session.contract, Statistic.COUNT_UNITS, part=self._plan.query.part, where=condition)
-            engine = self._session._engine([self._everybody, right])
+            score = Query.scored(self._session.contract, part=self._part, target=self._target, where=condition)
+            engine = self._session._engine([score])
             if self._request is None:
                 self._request = self._begun()
-            passed = self._told([self._everybody, right], engine)
-            self._asked.append("" if right.where is None else str(right.where))
+            passed = self._told(score, engine)
+            self._asked.append("" if score.where is None else str(score.where))
             self._verdicts.append(int(passed))
             if passed:
                 self._settle()
@@ -135,12 +160,12 @@ class Checking:
             raise AssertionError("a run of checks is asked afresh, and no stored answer serves it")
         return begun.request
 
-    def _told(self, queries: Sequence[Query], engine: DuckDBEngine) -> bool:
+    def _told(self, score: Query, engine: DuckDBEngine) -> bool:
         """Pass or fail; whatever fails here forfeits the run, told with one constant message."""
         failure: type[BaseException] | None = None
         try:
             points.reach("after-reserve")
-            passed = self._passes(*self._counted(queries, engine))
+            passed = self._passes(self._exact(score, engine))
             points.reach("before-settle")
         except BaseException as error:  # noqa: BLE001 - its text may hold a private value; it goes no further
             failure = type(error)
@@ -151,20 +176,16 @@ class Checking:
         self._session._end(lambda: self._session._store.forfeit(number), [number])
         raise failure if issubclass(failure, KeyboardInterrupt | SystemExit) else ForfeitedError(_FAILED)
 
-    def _counted(self, queries: Sequence[Query], engine: DuckDBEngine) -> tuple[int, int]:
-        """The units of the part, and those of them that have a row meeting the condition."""
-        from parco.engines.duckdb import sums
+    def _exact(self, score: Query, engine: DuckDBEngine) -> int:
+        """The score in lattice steps."""
+        (units,) = engine.run(score, secret=self._session._store.secret(self._session._signed.account))
+        return units * int(1 / self._vector.lattice)
 
-        secret = self._session._store.secret(self._session._signed.account)
-        (everybody,), (right,) = map(sums, engine.run_all(queries, secret=secret))
-        return everybody, right
-
-    def _passes(self, everybody: int, right: int) -> bool:
+    def _passes(self, score: int) -> bool:
         """One draw against the noisy threshold, which is drawn before the first."""
         if self._stream is None:
             self._stream = self._vector.stream(self._threshold, self._session._bits())
-        num, den = (self._plan.query.at or Fraction(0)).as_integer_ratio()
-        return self._stream.passes((den * right - num * everybody) * int(1 / self._vector.lattice))
+        return self._stream.passes(score)
 
     def _settle(self) -> None:
         """What was told is stored; the threshold is forgotten."""
