@@ -74,6 +74,7 @@ def test_in_memory_a_run_stops_at_the_first_step_whose_model_passes(
     assert {label: cost.units for label, cost in outcome.by_account} == {"fit": fit.spent, "validation": own.spent}
     assert outcome.bound.units == max(fit.spent, own.spent)
     assert "checked 3 times" in str(found)
+    assert ("score" in outcome.record()) == ("score" in str(found)) == (check == "gaussian")
     own.charge(1)  # the account is free again
 
 
@@ -121,7 +122,11 @@ def test_in_a_session_the_model_says_a_condition(divided: parco.Session, passes:
     assert outcome.passed == found.stopped.enough == passes
     assert outcome.attempts == len(found.stopped.views) == (2 if passes else 4)
     assert {label: cost.units for label, cost in outcome.by_account} == spent(divided)
-    assert found.record()["until"]["validation"] == outcome.record()  # type: ignore[index]
+    told = found.record()["until"]["validation"]  # type: ignore[index]
+    assert told == outcome.record()
+    assert outcome.verdict is not None
+    assert Fraction(told["score"]) == outcome.verdict.score
+    assert "no promise about others" in str(outcome)
     # The score of each condition, once.
     assert spent(divided)["validation"] == pytest.approx((2 if passes else 1) * 0.05e15, rel=1e-9)
     before = spent(divided)

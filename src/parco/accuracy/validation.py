@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 
 from parco.accuracy.rules import View
 from parco.errors import RequestError
-from parco.measure import COST_UNIT, Cost, Exactable, Measure, exact, units_floor
+from parco.measure import COST_UNIT, Cost, Exactable, Measure, exact, exact_text, units_floor
 from parco.mechanisms import design
 from parco.mechanisms.mechanism import Additive
 from parco.mechanisms.sparse_vector import LaplaceSparseVector, Stream
@@ -107,6 +107,22 @@ class Verdict:
     score: Fraction | None = None
     half_width: Fraction | None = None
 
+    def record(self) -> dict[str, str]:
+        """The score as exact text, nothing where there is none."""
+        if self.score is None or self.half_width is None:
+            return {}
+        return {"score": exact_text(self.score), "score_half_width": exact_text(self.half_width)}
+
+    @property
+    def in_words(self) -> str:
+        """A sentence about the score, nothing where there is none."""
+        if self.score is None or self.half_width is None:
+            return ""
+        return (
+            f" With the validation's confidence, its last score lies within {float(self.half_width):.6g} of"
+            f" {float(self.score):.6g}: that is about these units, and no promise about others."
+        )
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -137,6 +153,7 @@ class Outcome:
             "attempts": self.attempts,
             "bound": str(self.bound),
             "by_account": {label: str(cost) for label, cost in self.by_account},
+            **({} if self.verdict is None else self.verdict.record()),
         }
 
     def __str__(self) -> str:
@@ -146,6 +163,7 @@ class Outcome:
         return (
             f"The model was checked {self.attempts} times on units it was not fitted to, and {end}. With the checks,"
             f" accounts were charged: {costs}; no unit is in two parts, so that {self.bound} bounds what anybody lost."
+            f"{'' if self.verdict is None else self.verdict.in_words}"
         )
 
 
