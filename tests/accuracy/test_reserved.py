@@ -352,6 +352,25 @@ def test_a_quota_counts_what_was_realised(tmp_path: Path) -> None:
     verify(store, strict=True)
 
 
+def test_derived_data_get_back_on_all_their_accounts(tmp_path: Path) -> None:
+    """The parent is charged in its own measure, by the law that was reached."""
+    write_csv(tmp_path / "purchases.csv", purchases())
+    sessions = []
+    for name, budget, parents in (("a", "zcdp", ""), ("b", "gdp", 'derived_from = ["a"]\n\n')):
+        text = contract_text(name=name, dataset=name, budget=BUDGETS[budget], groups=1, rows=1)
+        (tmp_path / f"{name}.toml").write_text(text.replace("[unit]", f"{parents}[unit]"))
+        contract = parco.Contract.read(tmp_path / f"{name}.toml")
+        parco.sign(contract, ledger=tmp_path / "x.ledger")
+        sessions.append(parco.Session(contract, ledger=tmp_path / "x.ledger"))
+    found = release_until(sessions[1], COUNT, at_step(3), at_most="3", ladder=DOUBLED, reserve=True, keys="each")
+    (parent, _), (own, _) = amounts(sessions[1])
+    assert found.release.receipt.cost.units == own
+    assert 2 * parent - own in (-1, 0, 1)
+    assert [(one.account, one.cost.units) for one in found.release.receipt.also] == [("a", parent)]
+    assert [reserved for _, reserved in amounts(sessions[1])] == [0, 0]
+    verify(sessions[1]._store, strict=True, releases=[found.release.record()])
+
+
 def test_a_session_with_a_schedule_has_no_such_run(tmp_path: Path) -> None:
     session = opened(tmp_path)
     parco.sign_schedule(session, "weekly", [parco.ScheduledAsk(parco.Ask("count", by="channel", cost="0.1"), ("1",))])

@@ -125,10 +125,11 @@ def test_the_counter_example_goes_from_a_hundredth_to_a_half() -> None:
     assert slack(COUNTER_EXAMPLE) == slack(after) == Fraction(1, 100)
 
 
-def test_the_page_shows_what_is_computed() -> None:
-    page = Path(__file__).parents[2] / "docs" / "mathematics.md"
+@pytest.mark.parametrize(("name", "lines"), [("mathematics.md", 5), ("accuracy-first.md", 4)])
+def test_the_pages_show_what_is_computed(name: str, lines: int) -> None:
+    page = Path(__file__).parents[2] / "docs" / name
     failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
-    assert (failed, tried) == (0, 5)
+    assert (failed, tried) == (0, lines)
 
 
 def test_outcomes_with_different_bounds_are_not_merged() -> None:
