@@ -135,6 +135,21 @@ def test_in_a_session_the_model_says_a_condition(divided: parco.Session, passes:
     assert spent(divided) == before
 
 
+@pytest.mark.parametrize("check", CHECKS)
+def test_in_a_run_that_is_reserved_whole_the_checks_are_charged_beside_it(
+    divided: parco.Session, check: Literal["gaussian", "sparse-vector"]
+) -> None:
+    until = Validation("0.8", check=check, model=lambda view: f"items = {view.step}", **paid(check))
+    found = release_until(divided, FIT, until, at_most="0.08", ladder=LADDER, reserve=True)
+    outcome = found.stopped.validation
+    assert outcome is not None
+    assert (outcome.passed, outcome.attempts, found.stopped.last.step) == (True, 3, 3)
+    assert {label: cost.units for label, cost in outcome.by_account} == spent(divided)
+    assert spent(divided)["fit"] == pytest.approx(0.04e15, rel=1e-9)
+    assert all(row.reserved == 0 for row in divided.budget())
+    divided._store.verify()
+
+
 def test_without_a_ladder_costs_are_doubled(divided: parco.Session) -> None:
     """A check does not say how far is left, and nor does a function: nothing could be predicted."""
     until = Validation("0.8", cost="0.01", model=lambda _: "items = 3")

@@ -83,7 +83,9 @@ def check(view: View) -> None:
     assert found <= PLAIN, found - PLAIN
 
 
-def test_from_a_view_neither_session_nor_data_can_be_reached(divided: parco.Session) -> None:
+@pytest.mark.parametrize("reserve", [False, True])
+def test_from_a_view_neither_session_nor_data_can_be_reached(divided: parco.Session, reserve: bool) -> None:
+    """A run that is reserved whole has exact numbers in memory while the rule looks at the view."""
     views = list[View]()
 
     def predicate(view: View) -> bool:
@@ -96,8 +98,10 @@ def test_from_a_view_neither_session_nor_data_can_be_reached(divided: parco.Sess
         views.append(view)
         return "items = 2"
 
-    release_until(divided, FIT, predicate, at_most="0.04", ladder=LADDER)
-    release_until(divided, FIT, Validation("0.8", cost="0.01", model=model), at_most="0.04", ladder=LADDER)
+    how = {"at_most": "0.04", "ladder": LADDER, "reserve": reserve}
+    release_until(divided, FIT, predicate, **how)  # type: ignore[arg-type]
+    again = parco.Ask("sum", "items", by="channel", part="fit")
+    release_until(divided, again, Validation("0.8", cost="0.01", model=model), **how)  # type: ignore[arg-type]
     assert len(views) == 6
 
 
