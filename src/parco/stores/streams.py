@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import BindParameter, Connection, ScalarSelect, bindparam, literal_column, or_, select, update
+from sqlalchemy import BindParameter, Connection, ScalarSelect, bindparam, exists, literal_column, or_, select, update
 
 from parco.errors import BusyError
 from parco.ledger.entries import INTERACTIVE, Charge, MechanismFacts
@@ -43,8 +43,8 @@ def is_interactive(mechanism: MechanismFacts) -> bool:
 def running(numbers: Sequence[BindParameter[int]]) -> ScalarSelect[Any]:
     """An open interactive request on one of these accounts; null where there is none."""
     # The few streams first: as a join, the planner may begin with all that was ever requested.
-    state = select(literal_column("1")).where(_REQUESTS.request == _STREAMS.request, _IS_OPEN).correlate(tables.streams)
-    return select(_STREAMS.request).where(_STREAMS.account.in_(numbers), state.exists()).limit(ONE).scalar_subquery()
+    is_open = exists().where(_REQUESTS.request == _STREAMS.request, _IS_OPEN).correlate(tables.streams)
+    return select(_STREAMS.request).where(_STREAMS.account.in_(numbers), is_open).limit(ONE).scalar_subquery()
 
 
 def open_on(connection: Connection, charges: Sequence[Charge]) -> list[int]:
