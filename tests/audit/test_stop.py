@@ -15,7 +15,7 @@ from parco.audit import offline, offline_life
 from parco.audit.offline import CheckError
 from parco.audit.verify import verify
 from parco.errors import InternalError, RequestError, VerificationError
-from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
+from parco.ledger.entries import Balance, Charge, Entry, MechanismFacts, SensitivityFacts, Stop
 from parco.measure import Measure
 from parco.mechanisms.mechanism import Additive, Gaussian, TwoSidedGeometric
 from parco.mechanisms.refinement import GaussianPath
@@ -24,9 +24,13 @@ from parco.privacy.sensitivity import Sensitivity
 from parco.stores.keys import signature_holds
 from parco.stores.records import Started, Stopped
 from parco.stores.sqlite import SqliteStore
+from tests.ledger.build import GAUSSIAN, recost, reserve, start, stop
+from tests.ledger.build import opening as opened
 from tests.stores.build import ONE, anything, ask, opening
 
 from .build import ladder_answer
+from .test_refined import CAP, answered, price, sharper
+from .test_refined import feed as feed_all
 
 MEASURES = (Measure.PURE, Measure.GDP, Measure.ZCDP, Measure.renyi(Fraction(5, 2)))
 DISTANCE = Sensitivity(l1=Fraction(3), l2_squared=Fraction(5))
@@ -255,3 +259,60 @@ def test_a_stop_happens_once_to_a_request_that_started(tmp_path: Path) -> None:
     with pytest.raises(CheckError) as found:
         feed([*lines[:2], *lines[3:]])
     assert found.value.args[0] in ("canonical", "resolved once")
+
+
+LADDER = replace(GAUSSIAN, scale=Fraction(1))
+"""What was reserved; the builder's refinement is finer than GAUSSIAN, at which it stops, and coarser than this."""
+
+
+def halted(seq: int = 4, request: int = 2, *, scale: Fraction = GAUSSIAN.scale, spent: int | None = None) -> Stop:
+    """At GAUSSIAN, for what that costs."""
+    cost = price(replace(GAUSSIAN, scale=scale))
+    account = Balance(1, CAP, cost if spent is None else spent, 0, 0, 10, 0, 0, 0)
+    entry = stop(seq, request=request, cost=cost, scale=scale)
+    return replace(entry, accounts=(account,), mechanism=replace(GAUSSIAN, scale=scale))
+
+
+def ladder() -> list[Entry]:
+    """Reserved whole, and started."""
+    first = replace(reserve(cost=price(LADDER), delta=0), mechanism=LADDER)
+    return [replace(opened(cap=CAP), measure="gdp"), first, start()]
+
+
+def test_entries_alone_say_what_stops_and_what_then_cannot_be() -> None:
+    fed = feed_all(*ladder(), halted())
+    assert fed.accounts[1][2:4] == [price(GAUSSIAN), 0]
+    assert fed.stopped == {2}
+    refined = [*answered(), sharper(), start(6, 5)]
+    false: list[tuple[str, list[Entry]]] = [
+        ("refined once", [*ladder(), halted(), sharper()]),
+        ("resolved once", [*ladder()[:2], halted(3)]),
+        ("resolved once", [*ladder(), halted(), halted(5)]),
+        ("resolved once", [*refined, halted(7, 5, spent=2 * price(GAUSSIAN))]),
+        ("priced", [*ladder(), halted(scale=Fraction(1, 2))]),
+        ("balanced", [*ladder(), halted(spent=price(LADDER))]),
+    ]
+    for check_name, entries in false:
+        feed_all(*entries[:-1])
+        with pytest.raises(CheckError) as found:
+            feed_all(*entries)
+        assert found.value.args[:2] == (check_name, len(entries))
+
+
+def test_a_recost_counts_from_what_the_ladder_was_charged() -> None:
+    cost = price(GAUSSIAN)
+    facts = {"factor": Fraction(3), "added": 2 * cost}
+    tripled = replace(recost(5, (2, 3 * cost, 0), **facts), mechanism="gaussian")  # type: ignore[arg-type]
+    fed = feed_all(*ladder(), halted(), tripled)
+    assert fed.accounts[1][2] == 3 * cost
+    whole = replace(recost(5, (2, 3 * price(LADDER), 0), **facts), mechanism="gaussian")  # type: ignore[arg-type]
+    with pytest.raises(CheckError):
+        feed_all(*ladder(), halted(), whole)
+
+
+def test_a_ladder_that_was_reserved_for_too_little_is_made_good_by_its_stop() -> None:
+    """An old fault under-charged the reservation; what it stopped at is charged in full, and nothing is owed."""
+    short = replace(reserve(cost=price(LADDER) - 5, delta=0), mechanism=LADDER)
+    entries = [ladder()[0], short, start()]
+    assert feed_all(*entries).owed == {(2, 1): price(LADDER)}
+    assert feed_all(*entries, halted()).owed == {}

@@ -100,11 +100,13 @@ class Reservation:
 
     def draw(self, act: Callable[[Sequence[int], BitSource], T]) -> T:
         """What `act` draws from the exact cells; where it fails all is forfeited, and why is told to nobody."""
-        # Ended, should it fail: what is left in memory then settles nothing.
-        self.ended = True
-        found = self._session._or_forfeit(lambda: act(self._exact, self._bits), [self._request])
-        self.ended = False
-        return found
+        try:
+            return self._session._or_forfeit(lambda: act(self._exact, self._bits), [self._request])
+        except BaseException:
+            # What is left in memory settles nothing; was it not forfeited, whoever comes next will.
+            self.ended, self._exact = True, ()
+            self._session._store.abandon(self._request)
+            raise
 
     def stop(self, law: Mechanism, scales: Sequence[Fraction], body: Mapping[str, object]) -> Release[Answer]:
         """Settles at the law that was reached, with `scales` of each cell where they stand apart; `body`: the answer.
