@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from parco.measure import Cost, Measure
+    from parco.privacy.expost import ExPost
     from parco.queries.joint import BoundsPlan, MeanPlan, QuantilePlan, VariancePlan
     from parco.queries.plan import Plan
     from parco.queries.query import Query
@@ -79,6 +80,7 @@ __all__ = [
     "ContractError",
     "Cost",
     "DataError",
+    "ExPost",
     "Explicit",
     "ForfeitedError",
     "Geometric",
@@ -176,6 +178,7 @@ _HOMES = {
         "Cost",
         "Measure",
     ),
+    "parco.privacy.expost": ("ExPost",),
     "parco.queries.joint": (
         "BoundsPlan",
         "MeanPlan",

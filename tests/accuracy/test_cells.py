@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parco.accuracy.cells import Cells, GaussianCells, Reach, cells_of, largest_sum
+from parco.accuracy.cells import Alike, Cells, GaussianCells, Reach, cells_of, largest_sum
 from parco.errors import InternalError, RequestError
 from parco.measure import COST_UNIT, Measure
 from parco.noise.bits import CipherBits
+from parco.privacy.sensitivity import Sensitivity
 from tests.noise.tapes import Stream
 
 UNIT = 10**15
@@ -53,6 +54,26 @@ def test_the_charge_is_that_of_the_dearest_unit_and_steps_add_up_to_it(
     assert min(charges) >= 0
     assert sum(charges) == last.total
     assert last.total <= max(last.standing)
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
+def test_where_a_unit_may_move_cells_together_the_sharpest_decides(measure: Measure) -> None:
+    """L1 = 3 and L2^2 = 5 come of no number of equal cells; a unit may as well move the sharpest alone."""
+    cells = cells_of(measure, Alike(Sensitivity(Fraction(3), Fraction(5))), step=Fraction(1), count=3)
+    alike, apart = cells.planned([UNIT // 4] * 3), cells.planned([UNIT // 8, UNIT // 4, 1])
+    assert alike.total == apart.total
+    assert UNIT // 4 - alike.total in (0, 1)
+    assert cells.planned([UNIT // 8] * 3).total < apart.total
+
+
+def test_draws_lie_on_the_lattice_that_is_named() -> None:
+    cells = cells_of(Measure.GDP, Reach(1, Fraction(3)), step=Fraction(1, 2), count=1, lattice=Fraction(1, 512))
+    for units in (UNIT // 100, UNIT // 2):
+        cells = cells.planned([units]).draw([7], Stream("named"))
+    assert isinstance(cells, GaussianCells)
+    (path,) = cells.paths
+    assert path is not None
+    assert [draw.lattice for draw in path.draws] == [Fraction(1, 512)] * 2
 
 
 def test_cells_that_stay_are_not_drawn_again() -> None:

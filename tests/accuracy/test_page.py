@@ -58,11 +58,21 @@ def test_a_few_runs_make_the_tables(bench: ModuleType) -> None:
 def test_the_examples_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [(str(one), f"2024-0{one % 4 + 1}-01", "3", "30", "web") for one in range(800)]
     session = parco.Session(open_shop(tmp_path / "whole", purchases=rows, budget=GDP))
-    first, second = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    first, whole, second, third = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
     exec(first, {"parco": parco, "session": session})  # noqa: S102 - our own page
     assert "of at most" in capsys.readouterr().out
+    exec(whole, {"parco": parco, "session": session})  # noqa: S102 - our own page
+    shown = capsys.readouterr().out
+    for words in (
+        "(realised: what the steps that ran cost)",
+        "before the data were read; it stopped early, so the rest is free",
+        "it adds up over releases, wherever they stopped, and becomes an epsilon at a delta",
+    ):
+        assert words in PAGE
+        assert words in shown
     parts = COLUMNS + '[parts]\nfit = "0.8"\nvalidation = "0.2"\n'
     divided = parco.Session(open_shop(tmp_path / "parts", purchases=rows, budget=GDP, columns=parts))
     model = SimpleNamespace(condition="items = 3")
-    exec(second, {"parco": parco, "session": divided, "fit": lambda _: model})  # noqa: S102 - our own page
-    assert "passed=" in capsys.readouterr().out
+    for example in (second, third):
+        exec(example, {"parco": parco, "session": divided, "fit": lambda _: model})  # noqa: S102 - our own page
+        assert "not fitted to, and passed" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from parco.measure import Measure
 from parco.stores import heads, requests
 from parco.stores.append import forget_appended
 from parco.stores.owner import current_owner
-from parco.stores.records import Recovery, Started
+from parco.stores.records import Recovery, Started, Stopped
 from parco.stores.sqlite import SqliteStore
 from parco.stores.store import Store
 from tests.stores.build import (
@@ -36,6 +37,12 @@ ANSWER = b'{"cells":[1,-2,3,4,5,6,7,8,9,10,11,12],"parco":"0.1.0"}'
 RENYI = {"name": "walks", "dataset": "steps", "measure": Measure.renyi(Fraction(5, 2)), "contract": "of steps"}
 
 
+def ladder_answer(mechanism: MechanismFacts, cells: int = 12) -> bytes:
+    """Zeros, each of one draw, as a ladder that stopped at once has them."""
+    law = [mechanism.scale.numerator, mechanism.scale.denominator]
+    return json.dumps({"cells": [0] * cells, "draws": [[[0, 0]]] * cells, "laws": [law]}).encode()
+
+
 def release(store: Store, question: str, cost: int = HUNDREDTH, scale: int = 100) -> int:
     """One settled release; its entry."""
     return store.settle(started(store, question=question, cost=cost, scale=scale), answer=ANSWER).position
@@ -49,7 +56,7 @@ def forty(path: Path) -> SqliteStore:
 
 
 def fill(store: Store) -> None:
-    """Signed, released, refined, revised, capped, shared, rotated, lost and recovered, forfeited; one is left open."""
+    """Signed, released, refined, revised, capped, shared, rotated, lost and recovered, forfeited, stopped; one open."""
     for number in range(3):
         release(store, f"first {number}")
     store.sign(opening(name="other", contract="another contract"))
@@ -71,8 +78,10 @@ def fill(store: Store) -> None:
     _lose(store)
     for amount in (ONE, 2 * ONE):
         store.set_quota(quota(dataset="purchases", members=("ana", "bob"), amount=amount))
-    for number in range(2):
-        release(store, f"last {number}")
+    release(store, "last 0")
+    ladder = started(store, question="a ladder", cost=HUNDREDTH, scale=100)
+    law = MechanismFacts("two-sided-geometric", Fraction(125), Fraction(1))
+    store.stop(ladder, answer=ladder_answer(law), stopped=Stopped(law, (Charge(1, HUNDREDTH * 4 // 5),)))
     _refine(store, "last 0")
     started(store, question="open", cost=HUNDREDTH, scale=100)
     assert store.head().size == 40

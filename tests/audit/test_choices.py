@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from parco.audit import offline, offline_life
+from parco.audit import offline, offline_life, offline_prices
 from parco.audit.offline import CheckError
 from parco.audit.verify import verify
 from parco.measure import Measure
@@ -113,7 +113,7 @@ def text(value: Fraction) -> str:
 def least(measure: Measure, scale: Fraction, sensitivity: Sensitivity) -> int:
     order = None if measure.order is None else text(measure.order)
     ratios = (scale, Fraction(1), sensitivity.l1, sensitivity.l2_squared)
-    found = offline_life.least(measure.tag, order, *map(text, ratios))
+    found = offline_prices.least(measure.tag, order, "exponential", *map(text, ratios))
     assert found is not None
     return found
 
@@ -137,7 +137,9 @@ def test_gdp_is_the_gaussian_through_the_kink(epsilon: str) -> None:
     """mpmath's inverse, an oracle of its own."""
     with mp.workdps(700):
         target = 1 / (1 + mp.exp(-mpf(epsilon) / 2))
-        found = offline_life.least("gdp", None, *map(text, (Fraction(2) / Fraction(epsilon), *[Fraction(1)] * 3)))
+        found = offline_prices.least(
+            "gdp", None, "exponential", *map(text, (Fraction(2) / Fraction(epsilon), *[Fraction(1)] * 3))
+        )
         assert found is not None
         # Phi rises: what is least lies above the target, and a unit less below.
         phi = [mp.erfc(-mp.sqrt(mpf(units) / 10**15) / 2 / mp.sqrt(2)) / 2 for units in (found - 1, found)]
@@ -145,4 +147,7 @@ def test_gdp_is_the_gaussian_through_the_kink(epsilon: str) -> None:
 
 
 def test_a_scale_that_no_account_could_pay_is_dear() -> None:
-    assert offline_life.least("gdp", None, "[1,10000]", "[1,1]", "[1,1]", "[1,1]") == offline_life.UNITS_MAX
+    assert (
+        offline_prices.least("gdp", None, "exponential", "[1,10000]", "[1,1]", "[1,1]", "[1,1]")
+        == offline_prices.UNITS_MAX
+    )

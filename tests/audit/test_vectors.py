@@ -72,7 +72,7 @@ def test_every_named_check_has_its_row_and_every_row_its_check() -> None:
     folder = Path(offline.__file__).parent
     code = [
         ast.parse((folder / name).read_text(encoding="utf-8"))
-        for name in ("offline.py", "offline_life.py", "verify.py", "releases.py", "estimates.py")
+        for name in ("offline.py", "offline_life.py", "offline_prices.py", "verify.py", "releases.py", "estimates.py")
     ]
     table = PAGE.split("## Checks")[1].split("\n## ")[0]
     cells = re.findall(r"^\| ([a-z, ]+?) \|", table, re.MULTILINE)

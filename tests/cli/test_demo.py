@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import re
 from bisect import bisect_left, bisect_right
 from decimal import Decimal
 from pathlib import Path
+from statistics import NormalDist
 
 from tests.cli.run import parco, parco_json
 
@@ -24,6 +26,24 @@ def test_the_demo_pays_once_and_then_nothing(tmp_path: Path) -> None:
 
     assert len(tables(first)) == 2 * 18  # the table and the chart
     assert tables(second) == tables(first)
+    steps = [
+        Decimal(row["cost"])
+        for row in parco_json("history", "--ledger", ledger)["history"]
+        if row["question"] and (row["question"]["statistic"], len(row["question"]["by"])) == ("count_units", 1)
+    ]
+    shown = " ".join(first.split())
+    told = re.search(r"customers: cost ([0-9.]+) of mu squared", shown)
+    assert told is not None
+    assert Decimal(told[1]) == sum(steps)
+    found = re.search(r"each is within 5 %, at 95 %: this took ([0-9.e-]+) of mu squared", shown)
+    assert found is not None
+    assert sum(steps) <= Decimal(found[1]) <= sum(steps) * Decimal("1.01")
+    # One customer is in six months at most; rounded noise reaches a little less far than to the next lattice step.
+    promised = re.findall(r"([0-9.e-]+) for months of ([0-9,]+) or more", shown)
+    assert [least for _, least in promised] == ["100", "500", "1,000"]
+    for cost, least in promised:
+        exact = 6 * (NormalDist().inv_cdf(0.975) / (0.05 * int(least.replace(",", "")))) ** 2
+        assert 0.94 * exact < float(cost) < 1.01 * exact
     for words in ("Refused: this would be charged", "Lost by the refusal: 0.", "and the same figures", "Pr[S | in]"):
         assert words in " ".join(first.split())
 

@@ -37,6 +37,34 @@ def test_not_to_get_there_is_told(ask: tuple[object, ...]) -> None:
     assert "Not yet good enough in 3 of 3 cells" in shown
 
 
+def test_a_reserved_run_gives_back_the_rest_and_says_so(tmp_path: Path, ask: tuple[object, ...]) -> None:
+    shown = " ".join(parco(*ask, "--within", "20%", "--at-most", "2", "--reserve").stdout.split())
+    for words in (
+        "Good enough after",
+        "(realised: what the steps that ran cost)",
+        "before the data were read; it stopped early, so the rest is free",
+        "at order 8: it adds up over releases, wherever they stopped, and becomes an epsilon at a delta",
+    ):
+        assert words in shown
+    ledger = tmp_path / "shop.ledger"
+    (row,) = parco_json("budget", "--ledger", ledger)["accounts"]
+    assert 0 < Decimal(row["spent"]) < Decimal("0.5")
+    assert Decimal(row["reserved"]) == 0
+    sharper = (*ask, "--within", "10%", "--at-most", "2", "--reserve", "--each")
+    assert "Pay in full for another" in " ".join(parco(*sharper, code=2).stderr.split())
+    fresh = parco_json(*sharper, "--fresh")
+    receipt = fresh["receipt"]
+    assert fresh["until"]["cost"] == receipt["cost"]
+    assert Decimal(receipt["cost"]) < Decimal(receipt["reserved"]) <= 2
+    assert Decimal(receipt["bound"]) == 4 * Decimal(receipt["cost"])
+    release = parco_json("show", ledger, receipt["release"])["release"]
+    assert (release["cost"], release["reserved"]) == (receipt["cost"], receipt["reserved"])
+    told = " ".join(parco("show", ledger, receipt["release"]).stdout.split())
+    assert "stopped early" in told
+    assert [one for one in parco_json("history", "--ledger", ledger)["history"] if "reserved" in one]
+    parco("ledger", "verify", "--ledger", ledger, "--strict")
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -47,6 +75,10 @@ def test_not_to_get_there_is_told(ask: tuple[object, ...]) -> None:
         ("--within", "5%", "--at-most", "1", "--dry-run"),
         ("--within", "near", "--at-most", "1"),
         ("--within", "5%", "--at-most", "0"),
+        ("--within", "5%", "--at-most", "1", "--each"),
+        ("--reserve",),
+        ("--each",),
+        ("--within", "5%", "--at-most", "1", "--reserve", "--cost", "0.1"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(ask: tuple[object, ...], options: tuple[str, ...]) -> None:

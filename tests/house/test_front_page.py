@@ -27,6 +27,7 @@ PUBLIC = [
     "Cost",
     "DataError",
     "Explicit",
+    "ExPost",
     "ForfeitedError",
     "Geometric",
     "HaltedError",

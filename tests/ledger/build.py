@@ -30,6 +30,7 @@ from parco.ledger.entries import (
     Settle,
     Start,
     Steps,
+    Stop,
     Stray,
     Supersede,
     Total,
@@ -109,6 +110,20 @@ def settle(seq: int = 4, *, request: int = 2, cost: int = 40, delta: int = 1, sp
         answer=mark("answer"),
         charges=(Charge(1, cost, delta),),
         accounts=(Balance(1, 100, total, 0, 0, 10, delta, 0, 0),),
+    )
+
+
+def stop(seq: int = 4, *, request: int = 2, cost: int = 20, scale: Fraction = Fraction(14, 3)) -> Stop:
+    """The ladder of `reserve(delta=0)` stopped at twice its finest scale, which costs half."""
+    return Stop(
+        seq=seq,
+        actor=mark("ana"),
+        request=request,
+        answer=mark("answer"),
+        charges=(Charge(1, cost, 0),),
+        accounts=(Balance(1, 100, cost, 0, 0, 10, 0, 0, 0),),
+        mechanism=MechanismFacts("two-sided-geometric", scale, Fraction(1)),
+        sensitivity=SensitivityFacts(Fraction(2), Fraction(4)),
     )
 
 

@@ -12,7 +12,7 @@ from parco.contract.contract import Contract
 from parco.errors import QuestionError, RequestError
 from parco.privacy.sensitivity import Sensitivity
 from parco.queries.query import Query
-from parco.queries.sensitivity import sensitivity
+from parco.queries.sensitivity import reach, sensitivity
 from tests.contract.document import parse
 
 BOUNDS = [("-10", "20"), ("0", "2"), ("1", "2"), ("-2", "-1"), ("-3", "3"), ("-2", "0"), ("1.5", "1.5"), ("0", "0.5")]
@@ -80,6 +80,15 @@ def check(query: Query, values: list[Fraction]) -> None:
         vectors = [tuple(a - b for a, b in zip(one, other, strict=True)) for one, other in pairs]
     assert max(sum((abs(part) for part in vector), Fraction(0)) for vector in vectors) == stated.l1
     assert max(sum((part**2 for part in vector), Fraction(0)) for vector in vectors) == stated.l2_squared
+    if (known := reach(query)) is not None:
+        cells, each = known
+        assert (cells * each, cells * each**2) == (stated.l1, stated.l2_squared)
+        assert all(sum(part != 0 for part in vector) <= cells for vector in vectors)
+        assert all(abs(part) <= each for vector in vectors for part in vector)
+    else:
+        # Only there is a unit that comes against one that goes farther than either alone.
+        assert replaced
+        assert min(min(vector) for vector in vectors) < 0 < max(max(vector) for vector in vectors)
 
 
 @pytest.mark.parametrize("by", [(), ("ward",), ("age",)])

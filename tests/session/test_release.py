@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import parco
+from parco.privacy.expost import ExPost
 from parco.session.release import Answer
 from tests.shop import open_shop
 
@@ -54,3 +55,29 @@ def test_post_processing_keeps_the_receipt(tmp_path: Path) -> None:
         total.table()
     with pytest.raises(AttributeError):
         total.receipt = None  # type: ignore[assignment, misc]
+
+
+def test_post_processing_keeps_the_bound(tmp_path: Path) -> None:
+    session = parco.Session(open_shop(tmp_path, budget='epsilon = "1"\ndelta = "1e-6"\nreceipt_order = 20'))
+    release = session.mean("dollars", by="month", cost="0.02")
+    assert release.receipt.ex_post == ExPost(parco.Measure.GDP, Fraction(20), 20 * Fraction(2, 100) / 2)
+    assert release.map(str).map(len).receipt.ex_post == release.receipt.ex_post
+    assert release.receipt.record()["bound"] == "0.2"
+
+
+def test_a_value_leaves_its_receipt_for_a_reason_that_is_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    release = parco.Session(open_shop(tmp_path)).mean("dollars", cost="0.1").map(lambda _: "a value")
+    for reason in ("", " \n"):
+        with pytest.raises(parco.RequestError, match="reason"):
+            release.without_receipt(reason=reason)
+    assert caplog.records == []
+    assert release.without_receipt(reason="a plot\nof the paper") == "a value"
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("parco.receipts", "WARNING")
+    shown = record.getMessage()
+    assert "a plot\\nof the paper" in shown
+    assert "a value" not in shown.replace("the value of", "")
+    first, second = release.receipt.releases
+    assert f"release {first}, {second} " in shown

@@ -86,6 +86,17 @@ class _Request:
     recost: int | None = None
     instead: int | None = None
     """What stands in its place: a place in the list, -1 for nothing, None where it stands."""
+    stopped: bool = False
+
+    @property
+    def paid(self) -> tuple[tuple[int, int], ...]:
+        """What it costs each account, where it costs anything: the half, rounded down, where it stopped early."""
+        return tuple((account, cost // 2 if self.stopped else cost) for account, cost in self.ask.charges)
+
+    @property
+    def depth(self) -> int:
+        """How often its noise was halved; that of a ladder that stopped early is twice what was reserved."""
+        return -1 if self.stopped else self.ask.depth
 
 
 @dataclass
@@ -132,6 +143,15 @@ class Model:
 
     def settle(self, number: int) -> Told | None:
         """The charge is spent and the answer stored."""
+        return self._end(number, "started", "settled")
+
+    def stop(self, number: int) -> Told | None:
+        """Half of the charge is spent, the other goes back, and the answer is stored; of a plain request alone."""
+        request = self.requests[number]
+        if request.state == "started":
+            if request.ask.schedule is not None or request.ask.parent is not None:
+                return InternalError
+            request.stopped = True
         return self._end(number, "started", "settled")
 
     def forfeit(self, number: int) -> Told | None:
@@ -224,7 +244,7 @@ class Model:
         for request in self.requests:
             if request.state not in ("started", "settled", "forfeited"):
                 continue
-            for number, cost in request.ask.charges:
+            for number, cost in request.paid:
                 before, after = request.totals.get(number, cost), factor * cost
                 if after < before and request.recost != corrects:
                     return RequestError
@@ -295,8 +315,8 @@ class Model:
 
     def used(self, members: set[str], number: int) -> int:
         """What requests of these actors took of an account: all but those that were given back."""
-        taken = (one.ask for one in self.requests if one.state != "void" and one.ask.actor in members)
-        return sum(dict(ask.charges).get(number, 0) for ask in taken)
+        taken = (one for one in self.requests if one.state != "void" and one.ask.actor in members)
+        return sum(dict(one.paid).get(number, 0) for one in taken)
 
     def shares(self) -> list[tuple[str, int, int, int]]:
         """Each quota in force with account, amount and what is used, by name."""
@@ -321,9 +341,9 @@ class Model:
         known = [place for place, old in enumerate(self.requests) if self._answers(old, ask)]
         answered = [place for place in known if self.requests[place].instead is None]
         if not ask.fresh and answered and serves:
-            # The one refined most, then the one that cost most, the oldest of equals.
-            cost = {place: sum(cost for _, cost in self.requests[place].ask.charges) for place in answered}
-            depth = {place: self.requests[place].ask.depth for place in answered}
+            # The one with the least noise, then the one that cost most, the oldest of equals.
+            cost = {place: sum(cost for _, cost in self.requests[place].paid) for place in answered}
+            depth = {place: self.requests[place].depth for place in answered}
             return "stored", max(answered, key=lambda place: (depth[place], cost[place], -place))
         if not ask.fresh:
             for number, old in enumerate(self.requests):
@@ -357,7 +377,7 @@ class Model:
     def _may_not_refine(self, ask: Ask) -> Told | None:
         if ask.parent is None:
             return None
-        if self.requests[ask.parent].state != "settled":
+        if self.requests[ask.parent].state != "settled" or self.requests[ask.parent].stopped:
             return RequestError
         refined = any(old.ask.parent == ask.parent and old.state not in ("void", "forfeited") for old in self.requests)
         return RefinedError if refined else None
@@ -412,8 +432,8 @@ class Model:
         if request.state != before:
             return InternalError
         kept = after == "void" and self._reopen(number)
-        for account, cost in () if kept else request.ask.charges:
-            self.accounts[account].reserved -= cost
+        for (account, held), (_, cost) in () if kept else zip(request.ask.charges, request.paid, strict=True):
+            self.accounts[account].reserved -= held
             self.accounts[account].spent += cost * (after != "void")
         request.state = after
         self.entries += 1

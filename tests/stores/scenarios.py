@@ -12,9 +12,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from parco.ledger.entries import Charge, MechanismFacts
 from parco.ledger.heads import Head
 from parco.stores import keys
-from parco.stores.records import Recosting, Recovery, Request, Reserved, Started
+from parco.stores.records import Recosting, Recovery, Request, Reserved, Started, Stopped
 from parco.stores.store import Store
 
 from .build import ACT, ONE, TENTH, anything, ask, nothing, opening, quota, scheduling, sharper, started
@@ -83,6 +84,12 @@ def _start(store: Store) -> Act:
 def _settle_all(store: Store) -> Act:
     numbers = [started(store, question=question) for question in ("a", "b")]
     return lambda: store.settle_all(dict.fromkeys(numbers, b"[1]"))
+
+
+def _stop(store: Store) -> Act:
+    number = started(store, question="a ladder", scale=10)
+    stopped = Stopped(MechanismFacts("two-sided-geometric", Fraction(20), Fraction(1)), (Charge(1, TENTH // 2),))
+    return lambda: store.stop(number, answer=b"[1]", stopped=stopped)
 
 
 def _forfeit_all(store: Store) -> Act:
@@ -179,6 +186,7 @@ ACTS: dict[str, Callable[[Store], Act]] = {
     "reserve": _reserve,
     "start": _start,
     "settle_all": _settle_all,
+    "stop": _stop,
     "forfeit_all": _forfeit_all,
     "void": _void,
     "tidy": _tidy,

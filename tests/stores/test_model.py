@@ -17,9 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from parco.errors import ParcoError
 from parco.ledger.accounts import replay
-from parco.ledger.entries import Charge, Steps
+from parco.ledger.entries import Charge, MechanismFacts, Steps
 from parco.stores.lease import Lease
-from parco.stores.records import Pending, Recosting, Reserved, Started, Stored
+from parco.stores.records import Pending, Recosting, Reserved, Started, Stopped, Stored
 from parco.stores.store import Store
 
 from .build import ACT, TENTH, Address, anything, ask, nothing, opening, quota, scheduling, signed_store
@@ -117,12 +117,18 @@ class Life(RuleBasedStateMachine):
         self._agree(expected, lambda: self.store.reserve(self._request(one), serves=anything, lease_seconds=3600))
 
     @precondition(lambda self: self.numbers)
-    @rule(place=PLACES, act=st.sampled_from(["start", "settle", "forfeit", "void"]))
+    @rule(place=PLACES, act=st.sampled_from(["start", "settle", "stop", "forfeit", "void"]))
     def end(self, place: int, act: str) -> None:
         place %= len(self.numbers)
         number = self.numbers[place]
         expected = getattr(self.model, act)(place)
-        options = {"answer": str(place).encode()} if act == "settle" else {}
+        options: dict[str, Any] = {"answer": str(place).encode()} if act in ("settle", "stop") else {}
+        if act == "stop":
+            paid = replace(self.model.requests[place], stopped=True).paid
+            charges = tuple(Charge(account, cost * TENTH) for account, cost in paid)
+            # The price of a law is not the store's to know: that of twice the scale is half.
+            law = MechanismFacts("two-sided-geometric", Fraction(20), Fraction(1))
+            options["stopped"] = Stopped(law, charges)
         self._same_error(expected, lambda: getattr(self.store, act)(number, **options))
 
     @precondition(lambda self: self.numbers)

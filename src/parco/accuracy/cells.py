@@ -24,7 +24,7 @@ from parco.noise.bits import BitSource
 from parco.privacy import gaussian
 from parco.privacy.sensitivity import Sensitivity
 
-__all__ = ["Cells", "GaussianCells", "GeometricCells", "Reach", "cells_of", "largest_sum"]
+__all__ = ["Alike", "Cells", "GaussianCells", "GeometricCells", "Reach", "cells_of", "largest_sum"]
 
 _FINER = 8
 
@@ -45,6 +45,34 @@ class Reach:
         """L1 = K B, L2^2 = K B^2."""
         return Sensitivity(self.cells * self.each, self.cells * self.each**2)
 
+    def squared(self, precisions: Sequence[Fraction]) -> Fraction:
+        """The largest sum of d_j^2/t_j; `precisions` are the 1/t_j of all cells."""
+        return self.each**2 * largest_sum(precisions, self.cells)
+
+    def absolute(self, rates: Sequence[Fraction]) -> Fraction:
+        """The largest sum of d_j/b_j; `rates` are the 1/b_j of all cells."""
+        return self.each * largest_sum(rates, self.cells)
+
+
+@dataclass(frozen=True)
+class Alike:
+    """A unit moves all cells together within `sensitivity`: of cells that stand apart, the sharpest decides for all."""
+
+    sensitivity: Sensitivity
+
+    @property
+    def each(self) -> Fraction:
+        """Of each cell no more than this is known."""
+        return self.sensitivity.l1
+
+    def squared(self, precisions: Sequence[Fraction]) -> Fraction:
+        """At least the sum of d_j^2/t_j."""
+        return self.sensitivity.l2_squared * max(precisions)
+
+    def absolute(self, rates: Sequence[Fraction]) -> Fraction:
+        """At least the sum of d_j/b_j."""
+        return self.sensitivity.l1 * max(rates)
+
 
 def largest_sum(values: Sequence[Fraction], count: int) -> Fraction:
     """The sum of the `count` largest."""
@@ -59,7 +87,7 @@ class Cells(ABC):
     """
 
     measure: Measure
-    reach: Reach
+    reach: Reach | Alike
     step: Fraction
     standing: tuple[int, ...]
 
@@ -108,12 +136,14 @@ class GaussianCells(Cells):
     paths: tuple[GaussianPath | None, ...] = ()
     steps: tuple[tuple[int, ...], ...] = ()
     """What each draw of each cell's path came to, in the draw's own lattice steps."""
+    lattice: Fraction | None = None
+    """That of all draws; by default each has one as fine as its noise asks for."""
 
     @property
     def total(self) -> int:
         """From the variances there are, which are those asked for but for the rounding of scales."""
-        each = [Fraction(0) if path is None else self.reach.each**2 / path.variance for path in self.paths]
-        return units_ceil(gaussian.cost_factor(self.measure) * largest_sum(each, self.reach.cells))
+        each = [Fraction(0) if path is None else 1 / path.variance for path in self.paths]
+        return units_ceil(gaussian.cost_factor(self.measure) * self.reach.squared(each))
 
     @property
     def released(self) -> Released:
@@ -141,7 +171,7 @@ class GaussianCells(Cells):
     def _draw(self, units: int) -> Gaussian:
         """Noise for this much, on a finer lattice than a release by itself has: rounding then adds next to nothing."""
         found = design.for_cost(self.measure, self.reach.sensitivity, step=self.step, units=units)
-        return Gaussian(found.scale, found.lattice / _FINER)
+        return Gaussian(found.scale, self.lattice or found.lattice / _FINER)
 
 
 @dataclass(frozen=True)
@@ -182,8 +212,8 @@ class GeometricCells(Cells):
     @property
     def total(self) -> int:
         """From the scales there are, which are exact."""
-        each = [Fraction(0) if not cost else self.reach.each / self.mechanism(cost).scale for cost in self.standing]
-        return units_ceil(largest_sum(each, self.reach.cells))
+        each = [Fraction(0) if not cost else 1 / self.mechanism(cost).scale for cost in self.standing]
+        return units_ceil(self.reach.absolute(each))
 
     @property
     def released(self) -> Released:
@@ -233,8 +263,13 @@ class _GeometricStep(Planned):
         return replace(self.after, noisy=tuple(noisy))
 
 
-def cells_of(measure: Measure, reach: Reach, *, step: Fraction, count: int) -> Cells:
-    """For every measure, `count` >= 1 cells of which nothing was released yet, of the noise that fits the measure."""
+def cells_of(
+    measure: Measure, reach: Reach | Alike, *, step: Fraction, count: int, lattice: Fraction | None = None
+) -> Cells:
+    """For every measure, `count` >= 1 cells of which nothing was released yet, of the noise that fits the measure.
+
+    `lattice`: that of all Gaussian draws, a part of `step`.
+    """
     if count < 1:
         raise RequestError("a statistic has one cell or more")
     standing = (0,) * count
@@ -242,7 +277,7 @@ def cells_of(measure: Measure, reach: Reach, *, step: Fraction, count: int) -> C
         if (reach.each / step).denominator != 1:
             raise RequestError("what a unit adds is a whole number of lattice steps")
         return GeometricCells(measure, reach, step, standing, noisy=(None,) * count)
-    return GaussianCells(measure, reach, step, standing, paths=(None,) * count, steps=((),) * count)
+    return GaussianCells(measure, reach, step, standing, paths=(None,) * count, steps=((),) * count, lattice=lattice)
 
 
 def _drawn(steps: int | None) -> int:

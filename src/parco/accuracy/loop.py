@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
 from parco.accuracy.bands import Adaptive, Band, PerStep
+from parco.accuracy.checked import Checked
 from parco.accuracy.ladders import Ladder
 from parco.accuracy.measurement import Measurement, Released
 from parco.accuracy.rules import Predicate, Rule, View, rule_of
+from parco.accuracy.validation import Desk, Outcome, Validation
 from parco.errors import BudgetError, RequestError
 from parco.measure import Cost, Exactable, Measure, exact
 
@@ -33,6 +35,8 @@ class Stopped:
     reached: tuple[bool, ...]
     cap: Cost
     out_of_budget: bool = False
+    validation: Outcome | None = None
+    """Of a run that was stopped by checks on a private part: what they came to, and what all of it cost."""
 
     @property
     def last(self) -> View:
@@ -57,16 +61,17 @@ class Stopped:
             else f"Not yet good enough in {self.reached.count(False)} of {len(self.reached)} cells"
         )
         why = "; the account held no further step" if self.out_of_budget else ""
+        checks = "" if self.validation is None else f" {self.validation}"
         return (
             f"{end} after {len(self.views)} of at most {self.last.steps} steps{why}. This run was charged {self.cost}; "
             f"it was allowed to go on until the answer had cost {self.cap} in all. Each interval holds at the stop, "
-            f"however it was chosen, with probability {float(self.last.confidence):.6g} or more."
+            f"however it was chosen, with probability {float(self.last.confidence):.6g} or more.{checks}"
         )
 
 
-def refine_until(
+def refine_until(  # noqa: PLR0913 - each option of a run is a parameter
     measurement: Measurement,
-    until: Rule | Predicate,
+    until: Rule | Predicate | Validation,
     *,
     ladder: Ladder,
     at_most: Exactable | None = None,
@@ -74,6 +79,7 @@ def refine_until(
     keys: Literal["together", "each"] = "together",
     simultaneous: bool = False,
     band: Band | None = None,
+    desk: Desk | None = None,
 ) -> Stopped:
     """For every measurement and rule, refines step by step until the rule holds, or raises BudgetError or RequestError.
 
@@ -81,11 +87,18 @@ def refine_until(
     probability the interval of a cell covers its exact value at the stop; with `simultaneous` those of all cells do.
     keys: all cells are refined "together" until all are good enough at one step, or "each" only until itself is. band:
     intervals that hold at all steps at once with the confidence stated, instead of those of `PerStep` (on a predictive
-    ladder of `Adaptive`). BudgetError where the account does not hold the first step; if it does not hold a later one,
-    the run stops with what was released. Source: docs/mathematics.md, "Intervals at a stop".
+    ladder of `Adaptive`). desk: who holds the units of a Validation. BudgetError where the account does not hold the
+    first step, or its check; if it does not hold a later one, the run stops with what was released. Source:
+    docs/mathematics.md, "Intervals at a stop".
     """
-    run = _Run.of(measurement, rule_of(until), ladder, most=ladder.cap(at_most), each=_is_each(keys))
-    miss = _miss(confidence) / (len(measurement.labels) if simultaneous else 1)
+    most, miss = ladder.cap(at_most), _miss(confidence) / (len(measurement.labels) if simultaneous else 1)
+    if isinstance(until, Validation):
+        checked = Checked.on(desk, until, measurement, attempts=ladder.steps(most))
+        run = _Run.of(measurement, checked, ladder, most=most, each=_is_each(keys))
+        with checked:
+            stopped = _climb(run, run.band(miss) if band is None else band, miss)
+        return replace(stopped, validation=checked.outcome)
+    run = _Run.of(measurement, rule_of(until), ladder, most=most, each=_is_each(keys))
     return _climb(run, run.band(miss) if band is None else band, miss)
 
 
@@ -101,7 +114,12 @@ def _climb(run: _Run, band: Band, miss: Fraction) -> Stopped:
                 raise
             return run.stopped(views, is_open, out_of_budget=True)
         views.append(_view(released, band, run, step, charged=run.measurement.charged - before, miss=miss))
-        is_open = run.still_open(views[-1], is_open)
+        try:
+            is_open = run.still_open(views[-1], is_open)
+        except BudgetError:  # of a check on a private part, which charges an account, too
+            if len(views) == 1:
+                raise
+            return run.stopped(views, is_open, out_of_budget=True)
         if not any(is_open) or min(itertools.compress(costs, is_open)) >= run.most:
             break
     return run.stopped(views, is_open)

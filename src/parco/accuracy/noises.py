@@ -9,10 +9,11 @@ from functools import lru_cache
 from parco.balls import ball, precision, upper
 from parco.errors import RequestError
 from parco.measure import significant_text
-from parco.mechanisms.mechanism import Additive
-from parco.mechanisms.refinement import GaussianPath
+from parco.mechanisms.mechanism import Additive, Gaussian, Mechanism, TwoSidedGeometric
+from parco.mechanisms.refinement import GaussianPath, RefinedGaussian
+from parco.mechanisms.stopping import StoppedGaussian
 
-__all__ = ["GaussianNoise", "LatticeNoise", "rounded_up_at"]
+__all__ = ["GaussianNoise", "LatticeNoise", "noise_of", "rounded_up_at"]
 
 _BITS, _DIGITS = 128, 12
 
@@ -50,6 +51,20 @@ class LatticeNoise:
     def half_width(self, confidence: Fraction) -> Fraction:
         """The least half-width that covers it."""
         return _exact_half_width(self.mechanism, confidence)
+
+
+def noise_of(mechanism: Mechanism) -> GaussianNoise | LatticeNoise:
+    """What is known of the noise in an answer that is rounded to its lattice."""
+    match mechanism:
+        case RefinedGaussian():
+            return GaussianNoise(mechanism.path.variance, mechanism.slack + mechanism.lattice / 2)
+        case StoppedGaussian():
+            return GaussianNoise(mechanism.variance, mechanism.slack + mechanism.lattice / 2)
+        case Gaussian():
+            return GaussianNoise(mechanism.scale**2, mechanism.lattice / 2)
+        case TwoSidedGeometric():
+            return LatticeNoise(mechanism)
+    raise AssertionError("an answer whose cells carry no noise")
 
 
 def rounded_up_at(variance: Fraction, half_square: Fraction, rounding: Fraction) -> Fraction:

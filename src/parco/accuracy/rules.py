@@ -126,8 +126,8 @@ def rule_of(until: Rule | Predicate) -> Rule:
         return until
     if not callable(until):
         raise RequestError(
-            'until is a stopping rule, such as parco.RelativeError("0.05"), or a function of a View; '
-            "a Validation is for parco.accuracy_first"
+            'until is a stopping rule, such as parco.RelativeError("0.05"), or a function of a View, or a '
+            "parco.Validation with a model"
         )
     return _Asked(until)
 

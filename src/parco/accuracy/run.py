@@ -14,48 +14,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from parco.accuracy.ladders import Ladder
 from parco.accuracy.measurement import Measurement, Released
 from parco.accuracy.sessions import SessionDesk, SessionMeasurement
-from parco.accuracy.validation import Checker, Validation, Verdict
+from parco.accuracy.validation import Checker, Correct, Desk, Outcome, Validation, Verdict, check_alone
 from parco.errors import RequestError
-from parco.measure import Cost, Exactable
+from parco.measure import Exactable
 from parco.session.ask import Ask
 from parco.session.session import Session
 
 __all__ = ["Attempt", "Desk", "Outcome", "Run", "accuracy_first"]
-
-
-Correct = Callable[..., object] | str
-
-
-class Desk(Protocol):
-    """Who holds the validation part: a session, or what stands in for one."""
-
-    def checker(self, validation: Validation, *, attempts: int) -> Checker:
-        """Checks on the part that `validation` names, at most so many; RequestError where that cannot be."""
-        ...
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run has cost and come to. `bound`: the most that any account was charged in it.
-
-    Each unit is in one part, and an account has what the releases on its part cost: so the maximum over the accounts
-    bounds what anybody loses. `by_account`: label and charge of each, sorted.
-    """
-
-    passed: bool
-    attempts: int
-    bound: Cost
-    by_account: tuple[tuple[str, Cost], ...]
-    verdict: Verdict | None
-    """The last one."""
 
 
 class Attempt:
@@ -122,13 +94,7 @@ class Run:
         charged: Counter[str] = Counter(dict.fromkeys(self._checker.accounts, self._checker.charged))
         for one, before in zip(self._measurements, self._before, strict=True):
             charged.update(dict.fromkeys(one.accounts, one.charged - before))
-        return Outcome(
-            passed=self._verdict is not None and self._verdict.passed,
-            attempts=self._attempts,
-            bound=Cost(max(charged.values())),
-            by_account=tuple((label, Cost(units)) for label, units in sorted(charged.items())),
-            verdict=self._verdict,
-        )
+        return Outcome.of(self._verdict, self._attempts, charged)
 
     def _checked(self, correct: Correct) -> Verdict:
         self._verdict = self._checker.check(correct)
@@ -154,16 +120,13 @@ def accuracy_first(
         raise RequestError("a run has one measurement or more")
     if ladder.predicts:
         raise RequestError("a check says nothing of how far is left: take a geometric or explicit ladder")
+    if validation.model is not None:
+        raise RequestError("here a model is made between attempts: leave out model, which is for until=")
     most = ladder.cap(at_most)
     found = [_measurement(desk, one) for one in measurements]
     holder = SessionDesk(desk) if isinstance(desk, Session) else desk
     checker = holder.checker(validation, attempts=ladder.steps(most))
-    shared = {label for one in found for label in one.accounts} & set(checker.accounts)
-    if shared and validation.check == "sparse-vector":
-        raise RequestError(
-            "a sparse vector is the only thing that runs on its account: ask the measurements on another part, or take "
-            'check="gaussian"'
-        )
+    check_alone(validation, checker, (label for one in found for label in one.accounts))
     return Run(found, ladder, checker, most=most)
 
 

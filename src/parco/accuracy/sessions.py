@@ -6,28 +6,33 @@ released released and charged: the same run asked again takes it up for nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Any, Literal, TypedDict
 
 from parco.accuracy.ladders import Geometric, Ladder, Predictive
 from parco.accuracy.loop import Stopped, refine_until
-from parco.accuracy.measurement import Key, Noise, Released
-from parco.accuracy.noises import GaussianNoise, LatticeNoise
-from parco.accuracy.rules import Predicate, Rule
-from parco.accuracy.validation import Validation, Verdict
+from parco.accuracy.measurement import Key, Released
+from parco.accuracy.noises import noise_of
+from parco.accuracy.reserved import ReservedMeasurement
+from parco.accuracy.rules import Predicate, Rule, View
+from parco.accuracy.validation import Checker, Correct, Desk, Validation, Verdict, stream_of
 from parco.errors import QuestionError, RequestError, SharperError
 from parco.measure import COST_UNIT, Exactable, Measure, exact, exact_text
-from parco.mechanisms.mechanism import Additive, Gaussian, Mechanism, TwoSidedGeometric
+from parco.mechanisms.mechanism import Additive
 from parco.mechanisms.refinement import RefinedGaussian
+from parco.mechanisms.stopping import StoppedGaussian
 from parco.queries.plan import Plan
 from parco.session.ask import Ask
+from parco.session.checking import Checking, scored
 from parco.session.release import Answer, Release
 from parco.session.session import Session
 
 __all__ = ["ReleasedUntil", "SessionDesk", "SessionMeasurement", "release_until"]
 
+_NOISES = (Additive, RefinedGaussian, StoppedGaussian)
 _PREDICTED_SHARE, _DOUBLED_SHARE = Fraction(1, 1000), Fraction(1, 1024)
 """Of the cap: where a ladder begins that nobody chose."""
 
@@ -50,6 +55,7 @@ class ReleasedUntil:
             "at_most": str(run.cap),
             "confidence": exact_text(run.last.confidence),
             "out_of_budget": run.out_of_budget,
+            **({} if run.validation is None else {"validation": run.validation.record()}),
         }
         return self.release.record() | {"until": told}
 
@@ -65,7 +71,11 @@ class SessionMeasurement:
         if ask.cost is not None or ask.error is not None or ask.fresh:
             raise QuestionError("what is paid follows from the accuracy: leave out cost, error and fresh")
         plan = session.plan.release([ask])[0]
-        if not isinstance(plan, Plan) or not isinstance(plan.mechanism, Additive | RefinedGaussian) or plan.selection:
+        if (
+            not isinstance(plan, Plan)
+            or not isinstance(plan.mechanism, Additive | RefinedGaussian | StoppedGaussian)
+            or plan.selection
+        ):
             raise QuestionError("counts and sums are sharpened: ask the parts of a mean or variance by themselves")
         self._session, self._ask, self._release = session, ask, None
         self.measure: Measure = session.contract.budget.measure
@@ -85,12 +95,12 @@ class SessionMeasurement:
     def refine(self, costs: Sequence[int]) -> Released:
         """One release or refinement of all cells together; RequestError for different costs, which no session has."""
         if len(set(costs)) != 1:
-            raise RequestError('a session refines all keys of a question together: leave out keys="each"')
+            raise RequestError('step by step a session refines all keys together: take reserve=True for keys="each"')
         cost = costs[0] * COST_UNIT
         known = self._first(cost) if self._release is None else self._release
         more = cost - self._paid(known)
         self._release = known if more < COST_UNIT else self._charge(self._session.refine(known, cost=more))
-        noise = _noise(self._release.receipt.mechanism)
+        noise = noise_of(self._release.receipt.mechanism)
         estimates = tuple(row.value for row in self._release.value)
         return Released(estimates, (noise,) * len(estimates))
 
@@ -115,96 +125,142 @@ class SessionMeasurement:
         return receipt.mechanism.cost_units(receipt.sensitivity, self.measure) * COST_UNIT
 
 
-def release_until(
+def release_until(  # noqa: PLR0913 - each option of a run is a parameter
     session: Session,
     ask: Ask,
-    until: Rule | Predicate,
+    until: Rule | Predicate | Validation,
     *,
     at_most: Exactable,
     ladder: Ladder | None = None,
     confidence: Exactable = "0.95",
     simultaneous: bool = False,
+    reserve: bool = False,
+    keys: Literal["together", "each"] = "together",
 ) -> ReleasedUntil:
     """For every question and rule, releases and refines until the rule holds, or raises QuestionError or BudgetError.
 
-    at_most: the most that the answer may cost in all, with what was paid for it before. ladder: by default costs
-    predicted from what was released; on accounts of the measure pure doubled ones. Otherwise as `refine_until`.
+    until: of a Validation, the model returns a condition on rows, which is checked on a part of the contract. at_most:
+    the most that the answer may cost in all, with what was paid for it before; checks cost beside it. ladder: by
+    default costs predicted from what was released, and doubled ones on accounts of the measure pure or where the rule
+    does not say how far is left. reserve: all of `at_most` is set aside first, the data are read once, and what the
+    steps did not need is free again at the stop; without it each step is a release of its own. keys: "each" is refined
+    only until it is good enough itself, which takes reserve=True. Otherwise as `refine_until`.
     """
+    measure = session.contract.budget.measure
+    chosen = _ladder(measure, exact(at_most, "at_most"), until) if ladder is None else ladder
+    options: _Options = {
+        "ladder": chosen,
+        "confidence": confidence,
+        "simultaneous": simultaneous,
+        "desk": SessionDesk(session),
+    }
+    if reserve:
+        with ReservedMeasurement(session, ask, most=chosen.cap(at_most), each=keys == "each") as whole:
+            stopped = refine_until(whole, until, at_most=whole.most * COST_UNIT, keys=keys, **options)
+            return ReleasedUntil(whole.settled().map(partial(_at_the_stop, stopped.last)), stopped)
+    if keys == "each":
+        raise RequestError('step by step a session refines all keys together: take reserve=True for keys="each"')
     measurement = SessionMeasurement(session, ask)
-    stopped = refine_until(
-        measurement,
-        until,
-        ladder=_ladder(measurement.measure, exact(at_most, "at_most")) if ladder is None else ladder,
-        at_most=at_most,
-        confidence=confidence,
-        simultaneous=simultaneous,
-    )
-    last = stopped.last
+    stopped = refine_until(measurement, until, at_most=at_most, keys=keys, **options)
+    return ReleasedUntil(measurement.release.map(partial(_at_the_stop, stopped.last)), stopped)
 
-    def at_the_stop(answer: Answer) -> Answer:
-        # All cells stand at one precision. Answer and exact value are on the lattice: so is what lies between them.
-        return replace(answer, half_width=last.half_widths[0] // answer.lattice * answer.lattice, confidence=level)
 
-    level = last.confidence
-    return ReleasedUntil(measurement.release.map(at_the_stop), stopped)
+class _Options(TypedDict):
+    ladder: Ladder
+    confidence: Exactable
+    simultaneous: bool
+    desk: Desk
+
+
+def _at_the_stop(last: View, answer: Answer) -> Answer:
+    """The answer with intervals that hold at the stop."""
+    # Answer and exact value are on the lattice: so is what lies between them.
+    widths = tuple(width // answer.lattice * answer.lattice for width in last.half_widths)
+    apart = widths if len(set(widths)) > 1 else ()
+    return replace(answer, half_width=max(widths), half_widths=apart, confidence=last.confidence)
 
 
 class SessionDesk:
-    """A session whose contract has a validation part, as a desk for `accuracy_first`: Gaussian checks on counts.
+    """A session whose contract has a validation part, as a desk for `accuracy_first`.
 
     `correct` is a condition, as in `where=`, that holds for the rows about which the model is right: no code of the
-    caller sees a row. A unit counts as right if one of its rows meets it. The number of all units of the part is
-    released once, and that of the units that are right at each attempt, each at the validation's cost; the noisy score
-    is den times the one less num times the other.
+    caller sees a row. A unit counts as right if one of its rows meets it. gaussian: each attempt is a release of the
+    score, at the validation's cost, and free where it is stored. sparse-vector: one request for all attempts, its whole
+    cost charged at the first; scores stay inside, and nothing else runs on the part's account meanwhile.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def checker(self, validation: Validation, *, attempts: int) -> _SessionChecker:
+    def checker(self, validation: Validation, *, attempts: int) -> Checker:
         """Checks for at most so many attempts; RequestError for a check or a part that the session does not have."""
-        if validation.check != "gaussian":
-            raise RequestError('a session keeps no secret between releases: check="gaussian"')
-        if self._session.contract.budget.measure == Measure.PURE:
-            raise RequestError("Gaussian noise has no cost in the measure pure")
         if validation.part not in (self._session.contract.parts or {}):
             raise RequestError(f"the contract declares no part {validation.part!r}")
+        if validation.check == "sparse-vector":
+            return _StreamChecker(self._session, validation, attempts=attempts)
+        if self._session.contract.budget.measure == Measure.PURE:
+            raise RequestError('Gaussian noise has no cost in the measure pure: check="sparse-vector" has one')
         return _SessionChecker(self._session, validation, attempts=attempts)
+
+
+class _StreamChecker:
+    def __init__(self, session: Session, validation: Validation, *, attempts: int) -> None:
+        vector, threshold = stream_of(validation)
+        part, target = validation.part, validation.accuracy
+        self._checking = Checking(
+            session, part=part, target=target, vector=vector, threshold=threshold, attempts=attempts
+        )
+
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        """The part's own."""
+        return self._checking.accounts
+
+    @property
+    def charged(self) -> int:
+        """Nothing before the first check, then all."""
+        return self._checking.charged
+
+    def check(self, correct: Correct) -> Verdict:
+        """Pass or fail, and nothing else."""
+        return Verdict(self._checking.check(_condition(correct)))
+
+    def end(self) -> None:
+        """Stores the verdicts, and lets the account go."""
+        self._checking.end()
 
 
 class _SessionChecker:
     def __init__(self, session: Session, validation: Validation, *, attempts: int) -> None:
         self._session, self._validation = session, validation
-        self._all = Ask("count_units", part=validation.part, cost=validation.cost)
-        # One interval for all units and one for each attempt, all of which hold together.
-        self._level = 1 - (1 - exact(validation.confidence, "confidence")) / (attempts + 1)
+        # Per attempt, so that the interval holds at whichever one stops.
+        self._level = 1 - (1 - exact(validation.confidence, "confidence")) / attempts
         self._ended = False
         self.accounts: tuple[str, ...] = (validation.part,)
         self.charged = 0
 
-    def check(self, correct: Callable[..., object] | str) -> Verdict:
-        """Two counts, of which that of all units is free from the second attempt on."""
+    def check(self, correct: Correct) -> Verdict:
+        """The noisy score against the margin; comparing is post-processing."""
         if self._ended:
             raise RequestError("this run has passed or ended: nothing is checked any more")
-        if not isinstance(correct, str):
-            raise RequestError('correct is a condition on rows, as in where=: for example "dollars > 20"')
-        asks = [self._all, replace(self._all, where=correct)]
-        (everyone, far), (right, near) = (self._counted(release) for release in self._session.release(asks))
-        num, den = self._validation.accuracy.as_integer_ratio()
-        score = den * right - num * everyone
-        passed = score >= exact(self._validation.margin, "margin")
-        self._ended = passed
-        return Verdict(passed, score, den * near + num * far)
+        known, condition = self._validation, _condition(correct)
+        if known.cost is None:
+            raise AssertionError("a Gaussian check has a cost")
+        release = scored(self._session, part=known.part, target=known.accuracy, condition=condition, cost=known.cost)
+        self.charged += release.cost.units
+        (row,) = release.value
+        passed = self._ended = row.value >= exact(known.margin, "margin")
+        return Verdict(passed, row.value, noise_of(release.receipt.mechanism).half_width(self._level))
 
     def end(self) -> None:
         """Nothing is held that others wait for."""
         self._ended = True
 
-    def _counted(self, release: Release[Any]) -> tuple[Fraction, Fraction]:
-        """A count and its half-width at the level of the run."""
-        self.charged += release.cost.units
-        (row,) = _with_cells(release).value
-        return row.value, _noise(release.receipt.mechanism).half_width(self._level)
+
+def _condition(correct: Correct) -> str:
+    if not isinstance(correct, str):
+        raise RequestError('correct is a condition on rows, as in where=: for example "dollars > 20"')
+    return correct
 
 
 def _with_cells(release: Release[Any]) -> Release[Answer]:
@@ -213,19 +269,8 @@ def _with_cells(release: Release[Any]) -> Release[Answer]:
     return release
 
 
-def _ladder(measure: Measure, most: Fraction) -> Ladder:
-    if measure == Measure.PURE:
+def _ladder(measure: Measure, most: Fraction, until: Rule | Predicate | Validation) -> Ladder:
+    tells = isinstance(until, Rule) and type(until).shortfall is not Rule.shortfall
+    if measure == Measure.PURE or not tells:
         return Geometric(most * _DOUBLED_SHARE, 2)
     return Predictive(most * _PREDICTED_SHARE)
-
-
-def _noise(mechanism: Mechanism) -> Noise:
-    """What is known of the noise in an answer that is rounded to its lattice."""
-    match mechanism:
-        case RefinedGaussian():
-            return GaussianNoise(mechanism.path.variance, mechanism.slack + mechanism.lattice / 2)
-        case Gaussian():
-            return GaussianNoise(mechanism.scale**2, mechanism.lattice / 2)
-        case TwoSidedGeometric():
-            return LatticeNoise(mechanism)
-    raise AssertionError("an answer whose cells carry no noise")

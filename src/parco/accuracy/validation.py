@@ -8,20 +8,37 @@ private validation set".
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Protocol
 
+from parco.accuracy.rules import View
 from parco.errors import RequestError
-from parco.measure import COST_UNIT, Exactable, Measure, exact, units_floor
+from parco.measure import COST_UNIT, Cost, Exactable, Measure, exact, exact_text, units_floor
 from parco.mechanisms import design
 from parco.mechanisms.mechanism import Additive
 from parco.mechanisms.sparse_vector import LaplaceSparseVector, Stream
 from parco.noise.bits import BitSource
 from parco.privacy.sensitivity import Sensitivity
 
-__all__ = ["Check", "Checker", "GaussianCheck", "SparseVectorCheck", "Validation", "Verdict", "check_of"]
+__all__ = [
+    "Check",
+    "Checker",
+    "Correct",
+    "Desk",
+    "GaussianCheck",
+    "Outcome",
+    "SparseVectorCheck",
+    "Validation",
+    "Verdict",
+    "check_alone",
+    "check_of",
+    "stream_of",
+]
+
+Correct = Callable[..., object] | str
+"""What says about which rows, or of which unit, a model is right; whoever holds the units says which of both."""
 
 _DENOMINATOR_MAX = 10**6
 _STEPS_PER_SCALE = 8
@@ -34,7 +51,8 @@ class Validation:
     check: "gaussian", one noisy score an attempt, each at `cost` in the account's measure, and the score is told; or
     "sparse-vector", any number of attempts for `epsilon` in all, of which only the first pass is told. margin: a pass
     needs a noisy score of at least this, in units of the score (den for a unit); 0 passes half of all models that just
-    meet the target.
+    meet the target. model: where it is a stopping rule (`until=`), a function of a View, from which neither session nor
+    data can be reached; it returns what `Attempt.check` takes.
     """
 
     target: Exactable
@@ -44,6 +62,7 @@ class Validation:
     part: str = "validation"
     margin: Exactable = 0
     confidence: Exactable = "0.95"
+    model: Callable[[View], Correct] | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.accuracy < 1 or self.accuracy.denominator > _DENOMINATOR_MAX:
@@ -88,6 +107,65 @@ class Verdict:
     score: Fraction | None = None
     half_width: Fraction | None = None
 
+    def record(self) -> dict[str, str]:
+        """The score as exact text, nothing where there is none."""
+        if self.score is None or self.half_width is None:
+            return {}
+        return {"score": exact_text(self.score), "score_half_width": exact_text(self.half_width)}
+
+    @property
+    def in_words(self) -> str:
+        """A sentence about the score, nothing where there is none."""
+        if self.score is None or self.half_width is None:
+            return ""
+        return (
+            f" With the validation's confidence, its last score lies within {float(self.half_width):.6g} of"
+            f" {float(self.score):.6g}: that is about these units, and no promise about others."
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run has cost and come to. `bound`: the most that any account was charged in it.
+
+    Each unit is in one part, and an account has what the releases on its part cost: so the maximum over the accounts
+    bounds what anybody loses. `by_account`: label and charge of each, sorted.
+    """
+
+    passed: bool
+    attempts: int
+    bound: Cost
+    by_account: tuple[tuple[str, Cost], ...]
+    verdict: Verdict | None
+    """The last one."""
+
+    @classmethod
+    def of(cls, verdict: Verdict | None, attempts: int, charged: Mapping[str, int]) -> Outcome:
+        """`charged`: what each account was charged, 10^-15 of the measure, by its label."""
+        by_account = tuple((label, Cost(units)) for label, units in sorted(charged.items()))
+        passed = verdict is not None and verdict.passed
+        return cls(passed, attempts, Cost(max(charged.values())), by_account, verdict)
+
+    def record(self) -> dict[str, object]:
+        """The same as text, integers and booleans."""
+        return {
+            "passed": self.passed,
+            "attempts": self.attempts,
+            "bound": str(self.bound),
+            "by_account": {label: str(cost) for label, cost in self.by_account},
+            **({} if self.verdict is None else self.verdict.record()),
+        }
+
+    def __str__(self) -> str:
+        """In words: how often a model was checked, whether one passed, and what all of it cost each account."""
+        end = "passed" if self.passed else "did not pass"
+        costs = ", ".join(f"{label} {cost}" for label, cost in self.by_account)
+        return (
+            f"The model was checked {self.attempts} times on units it was not fitted to, and {end}. With the checks,"
+            f" accounts were charged: {costs}; no unit is in two parts, so that {self.bound} bounds what anybody lost."
+            f"{'' if self.verdict is None else self.verdict.in_words}"
+        )
+
 
 class Checker(Protocol):
     """Checks one model after the other on private units; ends for good at the first pass."""
@@ -102,13 +180,30 @@ class Checker(Protocol):
         """What each was charged so far, 10^-15 of the measure."""
         ...
 
-    def check(self, correct: Callable[..., object] | str) -> Verdict:
+    def check(self, correct: Correct) -> Verdict:
         """Whether the model passes; what `correct` may be depends on who holds the units."""
         ...
 
     def end(self) -> None:
         """Nothing is checked any more; may be called twice."""
         ...
+
+
+class Desk(Protocol):
+    """Who holds the validation part: a session, or what stands in for one."""
+
+    def checker(self, validation: Validation, *, attempts: int) -> Checker:
+        """Checks on the part that `validation` names, at most so many; RequestError where that cannot be."""
+        ...
+
+
+def check_alone(validation: Validation, checker: Checker, accounts: Iterable[str]) -> None:
+    """RequestError for a sparse vector on one of the `accounts`, which measurements pay from while it runs."""
+    if validation.check == "sparse-vector" and set(accounts) & set(checker.accounts):
+        raise RequestError(
+            "a sparse vector is the only thing that runs on its account: ask the measurements on another part, or take "
+            'check="gaussian"'
+        )
 
 
 class Check(ABC):
@@ -174,11 +269,8 @@ class SparseVectorCheck(Check):
     """
 
     def __init__(self, validation: Validation, measure: Measure) -> None:
-        reach, epsilon = Fraction(validation.reach), exact(validation.epsilon, "epsilon")
-        self._vector = LaplaceSparseVector(reach, _lattice(2 * reach / epsilon), epsilon)
+        self._vector, self._threshold = stream_of(validation)
         self._units = self._vector.cost_units(measure)
-        # Rounded up to the lattice: a threshold off it would void the proof.
-        self._threshold = -int(-exact(validation.margin, "margin") // self._vector.lattice)
         self._stream: Stream | None = None
 
     @property
@@ -208,6 +300,14 @@ def check_of(validation: Validation, measure: Measure, *, attempts: int) -> Chec
     if validation.check == "gaussian":
         return GaussianCheck(validation, measure, attempts)
     return SparseVectorCheck(validation, measure)
+
+
+def stream_of(validation: Validation) -> tuple[LaplaceSparseVector, int]:
+    """The noise of a sparse-vector check, and its threshold in lattice steps."""
+    reach, epsilon = Fraction(validation.reach), exact(validation.epsilon, "epsilon")
+    vector = LaplaceSparseVector(reach, _lattice(2 * reach / epsilon), epsilon)
+    # Rounded up to the lattice: a threshold off it would void the proof.
+    return vector, -int(-exact(validation.margin, "margin") // vector.lattice)
 
 
 def _lattice(scale: Fraction) -> Fraction:

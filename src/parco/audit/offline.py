@@ -128,7 +128,7 @@ def pattern(form: str, kinds: Mapping[str, str] = KINDS) -> re.Pattern[str]:
 
 TAG = re.compile('"tag":"([a-z]+)"')
 PATTERNS = {tag: pattern(form) for form in FORMS for tag in re.findall(r'"tag":"(\w+)"', form)}
-LATER = re.compile('"kind":"exponential"|"tag":"(amend|derive|draw|flag|leave|quota|recost|refine|schedule|supersede)"')
+LATER = re.compile('"kind":"[es]|"tag":"(amend|derive|draw|flag|leave|quota|recost|refine|schedule|stop|supersede)"')
 BESIDE = "this is of a kind that offline_life.py checks, the file beside this one: run that instead"
 
 
@@ -162,7 +162,8 @@ LOST, UNPRICED = "the answer before is lost; its charge stands", "it is not char
 CAP, SPENT, RESERVED, EXCESS = 1, 2, 3, 4  # places in an account as `settle` lists it; of its delta, four places on
 # From which state a request comes to which, and how often its charges are then added to what is reserved and spent.
 STEPS = {"start": ("reserved", "started", 0, 0), "void": ("reserved", "void", -1, 0),
-         "settle": ("started", "settled", -1, 1), "forfeit": ("started", "forfeited", -1, 1)}  # fmt: skip
+         "settle": ("started", "settled", -1, 1), "forfeit": ("started", "forfeited", -1, 1),
+         "stop": ("started", "settled", -1, 1)}  # fmt: skip
 
 
 class Ledger:
@@ -278,14 +279,13 @@ class Ledger:
 
     def check_cost(self, number: int, cost: int, facts: re.Match[str]) -> None:
         """Whether an account was charged what noise with these facts costs in its measure."""
-        exact = price(str(self.terms[number][1]), self.terms[number][2], *facts.group(*FACTS))
-        self.need(cost == exact, "priced", UNPRICED)
+        terms = (str(self.terms[number][1]), self.terms[number][2])
+        self.need(cost == price(*terms, *facts.group(*FACTS)), "priced", UNPRICED)
 
     def _start(self, found: re.Match[str]) -> None:
         number, (before, after, reserved, spent) = int(found["request"]), STEPS[found["tag"]]
         state, _, *facts = self.requests.get(number, ("", None, "", ()))
-        own = (state, facts[0]) == (before, found["actor"])
-        self.need(own, "resolved once", "another actor's, or not to be resolved so")
+        self.need((state, facts[0]) == (before, found["actor"]), "resolved once", "another's, or not to be resolved so")
         self.requests[number] = (after, self.size + 1 if after == "settled" else None, *facts)
         self.move(facts[1], reserved, spent)
 

@@ -1,8 +1,9 @@
-"""Checks a ledger with all that can happen around a release. Standard library and `offline.py`, beside it, only.
+"""Checks a ledger with all that can happen around a release. Needs the standard library, and two files beside this one:
+`offline.py`, and `offline_prices.py` for what choices and streams of checks cost.
 
 `python offline_life.py LEDGER [FILE]...` means what `python offline.py LEDGER [FILE]...` does, for any ledger: also for
-one with refinements, schedules, corrections, derived data, quotas and releases that choose among candidates. FILEs may
-also hold frozen reports (`parco report --freeze`); docs/ledger-format.md describes lines and checks.
+one with refinements, ladders, schedules, corrections, derived data, quotas, releases that choose among candidates, and
+streams of checks. FILEs may also hold frozen reports (`parco report --freeze`); docs/ledger-format.md describes all.
 """
 
 from __future__ import annotations
@@ -12,22 +13,22 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import MAX_EMAX, MIN_EMIN, Decimal, getcontext, localcontext
 from fractions import Fraction
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
-    from parco.audit import offline
-else:  # run alone: the other file is in the same folder
+    from parco.audit import offline, offline_prices
+else:  # run alone: the other files are in the same folder
     sys.path.append(str(Path(__file__).parent))
     import offline
+    import offline_prices
 
 # ---- The forms of lines (see offline.py) ----
 _N, _M, _HASH = offline.KINDS["NUM"], offline.KINDS["INT"], offline.KINDS["HASH"]
 KINDS = offline.KINDS | {
-    "NOISE": "gaussian|two-sided-geometric|exponential", "NAMED": f'"{_HASH}"', "TOTAL": rf"\[{_M},{_M},{_N},{_N}\]",
+    "NOISE": "gaussian|two-sided-geometric|exponential|sparse-vector", "NAMED": f'"{_HASH}"',
+    "TOTAL": rf"\[{_M},{_M},{_N},{_N}\]",
     "ADDED": rf"\[{_M},(?:-{_M}|{_N}),(?:-{_M}|{_N})\]", "FIELD": "actor|key|note|question|reason|title",
 }  # fmt: skip
 FACTS, NOISE, NORMS = offline.FACTS, offline.NOISE, offline.NORMS
@@ -40,6 +41,8 @@ FORMS = (
     f'{REQUEST}"fresh":BIT,"key",{NOISE},"private":BIT,"question","schedule":INT,{NORMS},"seq":INT,"step":INT,"tag":"draw",'
     '"time":NUM}',
     f'{REQUEST}"key",{NOISE},"parent":INT,"private":BIT,"question",{NORMS},"seq":INT,"tag":"refine","time":NUM}}',
+    f'{{"accounts":[BALANCE,...],"actor","answer","charges":[CHARGE,...],"format":1,{NOISE},"request":INT,'
+    f'"scales":[RATIO,...],{NORMS},"seq":INT,"tag":"stop"}}',
     '{"actor","contract","format":1,"name","seq":INT,"steps":[STEPS,...],"tag":"schedule","time":NUM}',
     '{"actor","format":1,"reason","schedule":INT,"seq":INT,"tag":"leave","time":NUM}',
     '{"accounts":[CAPPED,...],"actor","format":1,"members":[NAMED,...],"name","reason","seq":INT,"tag":"quota","time":NUM}',
@@ -58,91 +61,26 @@ def read(line: bytes, entry: int) -> re.Match[str]:
     return offline.read(line, entry, PATTERNS)
 
 
-# ---- What choices cost (docs/mathematics.md, "Bounded range"): m choices, each of bounded range epsilon ----
-DIGITS, SLACK = 60, Decimal("1e-40")
-UNITS_MAX = 10**19  # more than any charge
+# ---- What a ladder costs that stopped apart ----
+def apart(measure: str, order: str | None, kind: str, *ratios: str, scales: Sequence[Sequence[int]]) -> int | None:
+    """The cost of cells with these scales in 10^-15, rounded up; without scales, of all with one; None without a rule.
 
-
-@lru_cache(maxsize=256)  # a ledger has the same few choices again and again
-def least(measure: str, order: str | None, *ratios: str) -> int | None:
-    """The least charge in 10^-15 that covers a request of choices; None where its facts are no such request's.
-
-    `ratios`: scale, lattice, l1, l2_squared. What is no rational number is worked out in decimals, with so many digits
-    more than DIGITS that what cancels leaves far more than 40; only what falls short by less than SLACK of it passes.
+    A unit moves K = L1^2/L2^2 of them by B = L2^2/L1 each: that of the K sharpest (docs/mathematics.md, "Vectors of
+    different precisions").
     """
-    pairs = [json.loads(ratio) for ratio in (*ratios, order or "[1,1]")]
-    scale, _, l1, l2_squared, alpha = (Fraction(*pair) for pair in pairs)
-    choices, epsilon = l1**2 / l2_squared, 2 * l2_squared / l1 / scale
-    if any(math.gcd(*pair) != 1 for pair in pairs) or choices.denominator != 1 or alpha < 1:
+    alike = offline.price(measure, order, kind, *ratios)
+    if alike is None or not scales:
+        return alike
+    _, _, l1, l2_squared = (Fraction(*json.loads(ratio)) for ratio in ratios)
+    cells, each, alpha = l1**2 / l2_squared, l2_squared / l1, Fraction(*json.loads(order or "[1,1]"))
+    if cells.denominator != 1:
         return None
-    if measure == "pure":
-        return math.ceil(10**15 * choices * epsilon)
-    excess = alpha - 1 if measure == "renyi" and alpha > 1 else None
-    small = sum(max(0, len(str(one.denominator)) - len(str(one.numerator)) + 1) for one in (epsilon, excess or 1))
-    with localcontext(prec=DIGITS + 4 * small, Emax=MAX_EMAX, Emin=MIN_EMIN) as context:
-        if measure == "gdp":
-            if epsilon > 4000:  # a choice costs more than an account can hold
-                return UNITS_MAX
-            context.prec += math.ceil(epsilon / 4)  # the difference from 1 has so many zeros
-            return gaussian_units(int(choices), decimal(epsilon))
-        each = divergence(decimal(epsilon), None if excess is None else decimal(excess))
-        return math.ceil(int(choices) * each * 10**15 * (1 - SLACK))
+    factor = {"gdp": Fraction(1), "zcdp": Fraction(1, 2), "renyi": alpha / 2}.get(measure)
+    costs = [each / Fraction(*one) if factor is None else factor * (each / Fraction(*one)) ** 2 for one in scales]
+    return math.ceil(10**15 * sum(sorted(costs, reverse=True)[: int(cells)]))
 
 
-def decimal(value: Fraction) -> Decimal:  # in the digits of the context
-    return Decimal(value.numerator) / Decimal(value.denominator)
-
-
-def divergence(epsilon: Decimal, excess: Decimal | None) -> Decimal:
-    """The largest Renyi divergence of order 1 + excess at bounded range epsilon, in nats; None: of order 1."""
-    near = 1 - (-epsilon).exp()
-    if excess is None:
-        return epsilon + (near / epsilon).ln() - 1 + epsilon * (-epsilon).exp() / near
-    alpha = excess + 1
-    first, second = 1 - (-alpha * epsilon).exp(), 1 - (-excess * epsilon).exp()
-    return epsilon + (excess * first / (alpha * second)).ln() + (first / (alpha * near)).ln() / excess
-
-
-def gaussian_units(choices: int, epsilon: Decimal) -> int:
-    """The least mu^2 of all choices in 10^-15: Phi(mu/2) of one is at least e^(epsilon/2)/(1 + e^(epsilon/2)).
-
-    That is erf(t) >= tanh(epsilon/4) for t^2 = mu^2/8, as it is wherever t^2 >= epsilon/2.
-    """
-    shrunk = (-epsilon / 2).exp()
-    wanted = (1 - shrunk) / (1 + shrunk) * (1 - shrunk * SLACK)
-    low, high = 0, UNITS_MAX
-    while high - low > 1:
-        middle = (low + high) // 2
-        square = Decimal(middle) / (8 * choices * 10**15)
-        covers = 2 * square >= epsilon or error_function(square) >= wanted
-        low, high = (low, middle) if covers else (middle, high)
-    return high
-
-
-def error_function(square: Decimal) -> Decimal:
-    """erf(t) at t^2: 2/sqrt(pi) e^(-t^2) (t + 2 t^3/3 + 4 t^5/15 + ...), whose terms are all positive."""
-    total, term, odd = Decimal(0), square.sqrt(), 1
-    while total + term != total:
-        total, odd = total + term, odd + 2
-        term = term * 2 * square / odd
-    root: Decimal = pi(getcontext().prec).sqrt()
-    return 2 * (-square).exp() * total / root
-
-
-@lru_cache(maxsize=16)
-def pi(digits: int) -> Decimal:
-    """16 arctan(1/5) - 4 arctan(1/239), to so many digits."""
-    unit: int = 10 ** (digits + 10)
-
-    def arctan(bottom: int) -> int:
-        total, term, odd, sign = 0, unit // bottom, 1, 1
-        while term:
-            total, term, odd, sign = total + sign * (term // odd), term // bottom**2, odd + 2, -sign
-        return total
-
-    return Decimal(16 * arctan(5) - 4 * arctan(239)) / unit
-
-
+GRADED = ("gaussian", "two-sided-geometric")  # what can be made sharper, or left coarser than was planned
 ALIKE = ("question", "private", "cells", "kind", "l1", "l2_squared")  # what a refinement has of what it refines
 
 
@@ -155,6 +93,7 @@ class Ledger(offline.Ledger):
         super().__init__(outside)
         self.newest, self.ancestors = (0, ""), dict[str, set[int]]()  # data set opened last; whom one descends from
         self.laws, self.refinements = dict[int, tuple[str, ...]](), dict[int, int]()  # see _reserve and _refine
+        self.ladders, self.stopped = set[int](), set[int]()  # requests that may stop early, and that did
         # Of a request on an account: what a recost stated, cost, delta and its entry; what it costs, where that was not
         # charged; and the same of those that no recost covers.
         self.totals, self.due = dict[tuple[int, int], tuple[int, int, int]](), dict[tuple[int, int], int]()
@@ -162,6 +101,7 @@ class Ledger(offline.Ledger):
         self.schedules = dict[int, tuple[str, str, int | None]]()  # data set, name, ended by
         self.steps = dict[tuple[int, int], tuple[tuple[str, ...], int | None]]()  # what is fixed, drawn by
         self.drawn = dict[int, tuple[int, int]]()  # the step that a request drew
+        self.streams = dict[int, int]()  # of an account, the last request that has it to itself while it is open
 
     def _open(self, found: re.Match[str]) -> None:
         before = len(self.accounts)
@@ -190,14 +130,23 @@ class Ledger(offline.Ledger):
         self.need(plain, "priced", "a delta is charged where no keys are selected")
         return charges
 
+    def check_stop(self, request: int, number: int, cost: int, facts: re.Match[str]) -> None:
+        """Whether a ladder was charged what the law costs that it reached, where cells stopped apart that of each."""
+        terms = (str(self.terms[number][1]), self.terms[number][2])
+        due = apart(*terms, *facts.group(*FACTS), scales=json.loads(facts["scales"]))
+        self.need(due is not None and cost <= due, "priced", offline.UNPRICED)
+        if due is not None and cost < due:
+            self.owed[request, number] = self.due[request, number] = due
+
     def check_cost(self, number: int, cost: int, facts: re.Match[str]) -> None:
         """Whether an account was charged what these facts cost there, beyond what was paid for what they refine.
 
-        The cost of choices is rounded up, by at most one part in 2^40 and a unit. What a request was charged too little
-        is owed until a recost makes up for it; a step of a schedule costs nothing before it is drawn.
+        That of choices and streams is rounded up, by at most one part in 2^40 and a unit. What a request was charged
+        too little is owed until a recost makes up for it; a step of a schedule costs nothing before it is drawn.
         """
-        terms, choice = (str(self.terms[number][1]), self.terms[number][2]), facts["kind"] == "exponential"
-        due = (least if choice else offline.price)(*terms, *facts.group(*FACTS[choice:]))
+        terms = (str(self.terms[number][1]), self.terms[number][2])
+        choice = facts["kind"] in ("exponential", "sparse-vector")
+        due = (offline_prices.least if choice else offline.price)(*terms, *facts.group(*FACTS))
         if due is not None and "parent" in facts.re.groupindex:
             due -= offline.price(*terms, facts["kind"], *self.laws[int(facts["parent"])][:4]) or 0
         holds = due is not None and cost <= due + ((due >> 40) + 1 if choice else 0)
@@ -208,16 +157,54 @@ class Ledger(offline.Ledger):
     def _reserve(self, found: re.Match[str]) -> None:
         super()._reserve(found)
         self.laws[self.size + 1] = found.group(*FACTS[1:], *ALIKE)
+        own, stream = {row[0] for row in self.requests[self.size + 1][3]}, found["kind"] == "sparse-vector"
+        near = {self.streams[number] for number in own & self.streams.keys()}
+        if stream:
+            near = {number for number, one in self.requests.items() if own & {row[0] for row in one[3]}}
+            self.streams |= dict.fromkeys(own, self.size + 1)
+        others = [number for number in near - {self.size + 1} if self.requests[number][0] in ("reserved", "started")]
+        self.need(not others, "alone", "a stream has its accounts to itself while it is open, and here it has not")
+        if found.re is PATTERNS["reserve"]:
+            self.ladders.add(self.size + 1)
+
+    def _stop(self, found: re.Match[str]) -> None:
+        """A ladder that was reserved whole ended early: it is charged what the law costs that it reached.
+
+        As a request that had reserved that alone, so that what it gives back is free again.
+        """
+        number, paid = int(found["request"]), self.rows(found["charges"])
+        state, _, actor, held, private, lattice, _ = self.requests.get(number, ("", None, "", (), "", "", ""))
+        self.need(number in self.ladders and state == "started", "resolved once", "its request is no ladder that runs")
+        scale, *law, kind = (self.laws[number][place] for place in (0, 1, 2, 3, 7))
+        top, finest = (Fraction(*json.loads(one)) for one in (found["scale"], scale))
+        cells = json.loads(found["scales"])
+        each = [Fraction(*one) for one in cells] or [top]
+        told = not cells or (len(each) == int(self.laws[number][6]) and min(each) < max(each) == top)
+        coarser = told and min(each) >= finest and all(math.gcd(*one) == 1 for one in cells)
+        same = found.group("lattice", "l1", "l2_squared", "kind") == (*law, kind) and kind in GRADED
+        own = [row[0] for row in paid] == [row[0] for row in held] and not any(row[2] for row in (*held, *paid))
+        more = own and any(row[1] > before[1] for row, before in zip(paid, held, strict=True))
+        self.need(coarser and same and own and not more, "priced", "it stops where its ladder does not lie")
+        self.move(held, -1, 0)
+        self.move(paid, 1, 0)
+        self.requests[number] = (state, None, actor, tuple(map(tuple, paid)), private, lattice, found["charges"])
+        for account, cost, _ in paid:
+            for known in (self.due, self.owed):
+                known.pop((number, account), None)
+            self.check_stop(number, account, cost, found)
+        self._settle(found)
+        self.stopped.add(number)
 
     def _refine(self, found: re.Match[str]) -> None:
         """An answer is refined once, by less noise of its own kind, and no older one than the last lost past."""
         parent, lost = int(found["parent"]), max(self.strays.values(), default=0)
         state, _, _, rows, *_ = self.requests.get(parent, ("", None, "", ()))
         free = self.requests.get(self.refinements.get(parent, 0), ("void",))[0] in ("void", "forfeited")
-        self.need(state == "settled" and free and parent > lost, "refined once", "it refines what it may not")
+        whole = state == "settled" and parent not in self.stopped
+        self.need(whole and free and parent > lost, "refined once", "it refines what it may not")
         scale, lattice, _, _, *alike = self.laws[parent]
         sharper = Fraction(*json.loads(found["scale"])) < Fraction(*json.loads(scale))
-        law = found["kind"] == "gaussian" or (found["kind"] != "exponential" and found["lattice"] == lattice)
+        law = found["kind"] == "gaussian" or (found["kind"] in GRADED and found["lattice"] == lattice)
         paying = [row[0] for row in rows] == [row[0] for row in json.loads(found["charges"])]
         same = alike == list(found.group(*ALIKE)) and law and paying and sharper
         self.need(same, "refined once", "it refines what it may not")

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from parco.audit import offline, offline_life
-from parco.audit.estimates import check_estimates
+from parco.audit.estimates import check_estimates, check_stops
 from parco.audit.offline import CheckError
 from parco.audit.releases import check_release, proofs_of, releases_of
 from parco.errors import VerificationError
@@ -100,6 +100,13 @@ class _Ledger(offline_life.Ledger):
         for quota in self.quotas.values():
             quota.take(actor, [(number, -cost, 0) for number, cost, _ in charges])
 
+    def _stop(self, found: re.Match[str]) -> None:
+        held = self.requests.get(int(found["request"]), (None,) * 4)[3]
+        super()._stop(found)
+        paid = {number: cost for number, cost, _ in self.rows(found["charges"])}
+        for quota in self.quotas.values():
+            quota.take(found["actor"], [(number, paid[number] - cost, 0) for number, cost, _ in held])
+
     def _amend(self, found: re.Match[str]) -> None:
         super()._amend(found)
         self.corrections[int(found["entry"]), self.size + 1] = (found["tag"], None)
@@ -182,6 +189,7 @@ def verify(store: Store, *, heads: Sequence[Head] = (), releases: Sequence[objec
             ledger.end()
         _check_tables(shown, ledger)
         check_estimates(store, [one for one in ledger.refinements.values() if ledger.requests[one][0] == "settled"])
+        check_stops(store, sorted(ledger.stopped))
         for receipt, rows in receipts:
             check_release(store, ledger, receipt, rows)
     except CheckError as error:
@@ -235,6 +243,7 @@ def _check_tables(shown: Shown, ledger: _Ledger) -> None:
             for number, amount in quota.amounts.items()
         },
         members=frozenset((entry, actor) for entry, quota in ledger.quotas.items() for actor in quota.members),
+        streams=ledger.streams,
     )
     with _named("tables"):
         shown.check(added_up)

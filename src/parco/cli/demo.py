@@ -17,11 +17,14 @@ from pathlib import Path
 
 from rich.console import Console
 
+from parco.accuracy.rules import RelativeError
+from parco.accuracy.sessions import ReleasedUntil, release_until
 from parco.cli import show
 from parco.cli.progress import progress_after_a_second
 from parco.contract.contract import Contract
 from parco.errors import BudgetError, RequestError, StorageError
-from parco.measure import COST_UNIT, decimal_text
+from parco.measure import COST_UNIT, Cost, decimal_text, significant_text
+from parco.session.ask import Ask
 from parco.session.questions import How
 from parco.session.receipt import claims_to_date
 from parco.session.release import Answer, Release
@@ -40,21 +43,28 @@ class _Question:
 
 
 _BY_MONTH = (
-    _Question("customers", "count_units", None, {"by": "month", "cost": "0.01"}),
     _Question("purchases", "count", None, {"by": "month", "cost": "0.01"}),
     _Question("dollars", "sum", "dollars", {"by": "month", "cost": "0.015"}),
 )
+_CUSTOMERS = Ask("count_units", by="month")
+_WITHIN, _AT_MOST = Fraction(5, 100), "0.02"
+_SMALLEST = (100, 500, 1000)
+"""Of how many customers in its smallest month one may be sure who has seen none of the data."""
 _IN_ALL = _Question("Customers in all, asked for within 50", "count_units", None, {"error": "50"})
 
 
 def run_demo(console: Console, folder: Path) -> None:
     """Publishes the demo's statistics into `folder`; raises RequestError where the data set is not installed."""
     contract = _prepare(console, folder)
-    monthly = [_ask(contract, question) for question in _BY_MONTH]
+    customers = _customers(contract)
+    monthly = [customers.release, *(_ask(contract, question) for question in _BY_MONTH)]
+    titles = ["customers", *(question.title for question in _BY_MONTH)]
     console.print("\nMonthly figures, each with the half-width of its 95 % interval:")
-    console.print(show.side_by_side([question.title for question in _BY_MONTH], [one.value for one in monthly]))
-    for question, release in zip(_BY_MONTH, monthly, strict=True):
-        console.print(f"{question.title}: {_paid(release)}")
+    console.print(show.side_by_side(titles, [one.value for one in monthly]))
+    paid = [customers.stopped.cost, *(release.cost for release in monthly[1:])]
+    for title, release, cost in zip(titles, monthly, paid, strict=True):
+        console.print(f"{title}: {_paid(release, cost)}")
+    _compare(console, Session(contract), customers)
     console.print("\nDollars, by month, as a chart of the noisy values:")
     console.print(show.bars(monthly[-1].value))
     in_all = _ask(contract, _IN_ALL)
@@ -93,16 +103,42 @@ def _ask(contract: Contract, question: _Question) -> Release[Answer]:
         return Session(contract, progress=progress).ask(question.statistic, question.column, **question.how)
 
 
-def _paid(release: Release[Answer]) -> str:
+def _customers(contract: Contract) -> ReleasedUntil:
+    """Sharpened step by step until every month is near enough."""
+    with progress_after_a_second() as progress:
+        session = Session(contract, progress=progress)
+        return release_until(session, _CUSTOMERS, RelativeError(_WITHIN), at_most=_AT_MOST)
+
+
+def _compare(console: Console, session: Session, customers: ReleasedUntil) -> None:
+    """What the accuracy cost that was reached, beside single releases that promise it beforehand."""
+    fixed = (
+        (least, session.plan.count_units(by="month", error=_WITHIN * least, fresh=True).cost) for least in _SMALLEST
+    )
+    promises = ", ".join(f"{_shown(cost)} for months of {least:,} or more" for least, cost in fixed)
+    reached = "within" if customers.stopped.enough else "not yet within"
+    smallest = min(row.value for row in customers.release.value)
+    console.print(
+        f"\nCustomers by month were sharpened until each is {reached} {float(100 * _WITHIN):g} %, at 95 %: this took"
+        f" {_shown(customers.release.receipt.path_cost)} of mu squared.\nOne release that promises as much beforehand"
+        f" costs {promises}; the smallest has about {float(smallest):,.0f}, as is known by now."
+    )
+
+
+def _shown(cost: Cost) -> str:
+    return significant_text(cost.value, 3, up=True)
+
+
+def _paid(release: Release[Answer], cost: Cost | None = None) -> str:
+    """`cost`: of all steps to it, where there were several."""
     if release.repeat:
         return "free: answered from the ledger"
-    return f"cost {release.cost} of mu squared, and {decimal_text(release.remaining)} remain"
+    return f"cost {release.cost if cost is None else cost} of mu squared, and {decimal_text(release.remaining)} remain"
 
 
 def _repeat(console: Console, session: Session) -> None:
-    question = _BY_MONTH[0]
-    release = session.ask(question.statistic, question.column, **question.how)
-    console.print(f"\n{question.title} by month, asked again: {_paid(release)}, and the same figures.")
+    release = session.count_units(by="month")
+    console.print(f"\ncustomers by month, asked again: {_paid(release)}, and the same figures.")
 
 
 def _refused(console: Console, session: Session) -> None:

@@ -217,6 +217,8 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
     error: Annotated[str | None, typer.Option("--error", help="The half-width each interval must reach.")] = None,
     within: Annotated[str | None, typer.Option("--within", help="Sharpen until within this share, as 5%.")] = None,
     at_most: Annotated[str | None, typer.Option("--at-most", help="With --within: the most it may cost.")] = None,
+    reserve: Annotated[bool, typer.Option("--reserve", help="With --within: set all of it aside first.")] = False,
+    each: Annotated[bool, typer.Option("--each", help="With --reserve: each key until it is near enough.")] = False,
     confidence: Annotated[str | None, typer.Option("--confidence", help="Of the intervals [default: 0.95].")] = None,
     split: Annotated[str | None, typer.Option("--split", help="A mean's: the sum's share [default: 1/2].")] = None,
     at: Annotated[list[str] | None, typer.Option("--at", help="A quantile's: such as 0.5; repeat for several.")] = None,
@@ -238,7 +240,8 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
     """Release a statistic, charged before the data is read; what is stored already is free.
 
     Without --cost or --error it spends the contract's default share of the budget. With --within 5% --at-most 0.2 it is
-    sharpened step by step, and stops as soon as each half-width is at most 5 % of its estimate.
+    sharpened step by step, and stops as soon as each half-width is at most 5 % of its estimate. With --reserve the most
+    it may cost is set aside first, and what the steps did not need is free again.
     """
     with progress_after_a_second() as progress:
         session = Session(
@@ -257,18 +260,25 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
             "delta": delta,
         }
         if ask is not None:
-            paid = (cost, error, within, at_most, confidence, delta, key, fresh)
+            paid = (cost, error, within, at_most, reserve, each, confidence, delta, key, fresh)
             if any((statistic, column, by, where, split, at, k, cover, *paid)):
                 raise QuestionError("with --ask, the questions and their options stand in the file")
             _release_all(session, ask, dry_run=dry_run, as_json=as_json)
             return
         if statistic is None:
             raise QuestionError("name a statistic, such as count, or several questions with --ask FILE")
-        if within is not None or at_most is not None:
-            others = (cost, error, split, at, k, cover, delta, key, fresh, dry_run)
-            question = Ask(statistic, column, by or (), where, part=part, period=period or None)
+        if within is not None or at_most is not None or reserve or each:
+            others = (cost, error, split, at, k, cover, delta, key, dry_run)
+            question = Ask(statistic, column, by or (), where, part=part, period=period or None, fresh=fresh)
             stopped = release_within(
-                session, question, within=within, at_most=at_most, confidence=confidence, alone=not any(others)
+                session,
+                question,
+                within=within,
+                at_most=at_most,
+                confidence=confidence,
+                reserve=reserve,
+                each=each,
+                alone=not any(others),
             )
             print_json(stopped.record()) if as_json else show_until(_OUT, stopped)
             return

@@ -101,12 +101,12 @@ def side_by_side(titles: Sequence[str], answers: Sequence[Answer]) -> Table:
         table.add_column(plain(name))
     for title in titles:
         table.add_column(plain(title), justify="right")
-    for place, keys in enumerate(answers[0].labels):
+    for rows in zip(*answers, strict=True):
         shown = (
-            f"{_amount(answer.values[place] * answer.lattice, answer.places)} ± {math.ceil(answer.half_width):,}"
-            for answer in answers
+            f"{_amount(row.value, answer.places)} ± {math.ceil(row.upper - row.value):,}"
+            for row, answer in zip(rows, answers, strict=True)
         )
-        table.add_row(*(plain(key) for key in keys), *shown)
+        table.add_row(*(plain(key) for key in rows[0].keys), *shown)
     return table
 
 
@@ -295,6 +295,7 @@ def history_records(history: Iterable[HistoryRow], repeats: dict[int, int]) -> l
             "repeats": repeats.get(row.seq, 0),
             **_delta_record(row),
             **({"answered_for_others": True} if row.seq in again else {}),
+            **_held_record(row, own),
             **_also_record(row, own),
             **_governing_record(row),
             **({"reason": row.reason} if row.state in _ACTS else {}),
@@ -356,6 +357,12 @@ def _also_record(row: HistoryRow, own: Mapping[str, tuple[int, ...]]) -> dict[st
     """What accounts were charged that the data are derived from, by their numbers, each in its own measure."""
     others = {str(one.account): _cost(one.cost) for one in row.charges if one.account not in _own(row, own)}
     return {"also": others} if others else {}
+
+
+def _held_record(row: HistoryRow, own: Mapping[str, tuple[int, ...]]) -> dict[str, object]:
+    """What a ladder had reserved that stopped early, beside the cost that was realised."""
+    held = [charge.cost for charge in row.held if charge.account in _own(row, own)]
+    return {"reserved": _cost(max(held))} if held else {}
 
 
 def _governing_record(row: HistoryRow) -> dict[str, object]:
@@ -491,6 +498,8 @@ def _state(record: dict[str, object]) -> str:
         marks.append("fresh")
     if "step" in record:
         marks.append(f"{record['schedule']} {record['step']}")
+    if "reserved" in record:
+        marks.append(f"stopped early, of {record['reserved']} reserved")
     if record["refines"]:
         marks.append(f"refines {record['refines']}")
     if record["repeats"]:

@@ -15,14 +15,32 @@ __all__ = ["release_within", "show_until"]
 
 
 def release_within(
-    session: Session, ask: Ask, *, within: str | None, at_most: str | None, confidence: str | None, alone: bool
+    session: Session,
+    ask: Ask,
+    *,
+    within: str | None,
+    at_most: str | None,
+    confidence: str | None,
+    reserve: bool,
+    each: bool,
+    alone: bool,
 ) -> ReleasedUntil:
     """The run that the options ask for; QuestionError where they do not go together. `alone`: no other is given."""
     if within is None or at_most is None:
         raise QuestionError("--within and --at-most go together: how near is enough, and the most that it may cost")
     if not alone:
         raise QuestionError("with --within, leave out what decides on cost, on a draw or on other statistics")
-    return release_until(session, ask, RelativeError(within), at_most=at_most, confidence=confidence or "0.95")
+    if ask.fresh and not reserve:
+        raise QuestionError("with --within, --fresh takes --reserve: step by step a stored answer is sharpened")
+    return release_until(
+        session,
+        ask,
+        RelativeError(within),
+        at_most=at_most,
+        confidence=confidence or "0.95",
+        reserve=reserve,
+        keys="each" if each else "together",
+    )
 
 
 def show_until(console: Console, found: ReleasedUntil) -> None:

@@ -66,14 +66,16 @@ class DuckDBEngine:
         """The same for several questions in one statement, and tallies for quantiles.
 
         It reads a Parquet file once, a CSV file once for all questions on the same columns. What several questions
-        have in common before the draw is computed once.
+        have in common before the draw is computed once. A score is made of two counts.
         """
-        wanted, exact = [query.exact for query in queries], list[Query]()
-        for query in wanted:
+        wanted, exact = [query.counted for query in queries], list[Query]()
+        for query in (one for own in wanted for one in own):
             if query not in exact:
                 exact.append(query)
         found = self._run(exact, secret=secret)
-        return [found[exact.index(query)] for query in wanted]
+        return [
+            _whole(query, [found[exact.index(one)] for one in own]) for query, own in zip(queries, wanted, strict=True)
+        ]
 
     def _run(self, queries: Sequence[Query], *, secret: bytes) -> list[Found]:
         contract = queries[0].contract
@@ -97,6 +99,14 @@ class DuckDBEngine:
                 else:
                     sums(cells)[int(cell)] = int(total)
         return found
+
+
+def _whole(query: Query, counted: Sequence[Found]) -> Found:
+    """The cells of a question from those of what it is made of."""
+    if query.statistic is not Statistic.SCORE:
+        return counted[0]
+    (everybody,), (right,) = map(sums, counted)
+    return [query.score_of(everybody, right)]
 
 
 def _empty(query: Query) -> Found:

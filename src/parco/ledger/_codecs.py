@@ -163,13 +163,13 @@ def sorted_rows(item: Codec, *by: str, least: int = 1) -> Codec:
     return Codec(lambda value: [item.write(part) for part in value], read)
 
 
-def listed(item: Codec) -> Codec:
-    """At least one of them, in an order that means something."""
+def listed(item: Codec, *, least: int = 1) -> Codec:
+    """At least so many of them, in an order that means something."""
 
     def read(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
             raise TypeError
-        _require(len(value) > 0)
+        _require(len(value) >= least)
         return tuple(item.read(part) for part in value)
 
     return Codec(lambda value: [item.write(part) for part in value], read)

@@ -1,8 +1,10 @@
 """What a sequence of entries adds up to: accounts and requests as a pure state machine.
 
     reserve | refine ──▶ start ──▶ settle | forfeit
+             │          └───▶ stop
              └─────────▶ void
 
+A `stop` settles for less: a ladder that was reserved whole and ended early (`ledger/stops.py`).
 A `draw` stands for `reserve` where the charge comes out of what a schedule has set aside. Before and between them stand
 `open`, `revise` (a contract has a new text), `cap` (an account's cap moves), `derive` (of what a data set is made),
 `quota` (what some actors may take of accounts), `recover` (a lost past is charged), `rotate` (another key signs),
@@ -22,6 +24,7 @@ from typing import Any, Protocol, TypeAlias
 
 from parco.errors import VerificationError
 from parco.ledger.entries import (
+    INTERACTIVE,
     Added,
     Amend,
     Balance,
@@ -47,12 +50,14 @@ from parco.ledger.entries import (
     SensitivityFacts,
     Settle,
     Start,
+    Stop,
     Supersede,
     Total,
     Void,
     decode,
     total_of,
 )
+from parco.ledger.stops import why_not_stopped
 
 __all__ = ["EMPTY", "Account", "Admitted", "Request", "Share", "State", "apply", "replay", "sharpens"]
 
@@ -143,12 +148,16 @@ class Wanted(Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """One request: the entry that reserved it, and `reserved`, `started`, `settled`, `void` or `forfeited`."""
+    """One request: the entry that reserved it, and `reserved`, `started`, `settled`, `void` or `forfeited`.
+
+    `stopped`: whether it was settled for less, as a ladder that ended early.
+    """
 
     reserve: Admitted
     state: str
     settled: int | None = None
     realised: tuple[Charge, ...] = ()
+    stopped: bool = False
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -203,6 +212,7 @@ class _Mappings:
     replaced: Mapping[int, int] = field(default_factory=dict)
     ancestors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     shares: Mapping[int, Share] = field(default_factory=dict)
+    streams: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -217,7 +227,8 @@ class State(_Mappings):
     `refinements` the last request that refines an answered one. `corrections` gives what is about an entry or request,
     by that and by the correction's own entry: its tag, and for `supersede` what stands instead (0 for nothing).
     `totals` gives what a recost stated of a request on an account, with that recost's entry, `added` what it added to
-    an account, `replaced` what stands instead of an answer now: itself, another, or 0.
+    an account, `replaced` what stands instead of an answer now: itself, another, or 0. `streams` gives the last
+    interactive request on an account.
     """
 
     size: int = 0
@@ -454,7 +465,7 @@ def _difference(state: State, entry: Recost, total: Total) -> tuple[int, int]:
     if request is None or request.state not in ("started", "settled", "forfeited"):
         raise _fault(entry, f"request {total.request} cost nothing")
     _require(request.reserve.mechanism.kind == entry.mechanism, entry, f"request {total.request} is of another kind")
-    charge = next((one for one in request.reserve.charges if one.account == total.account), None)
+    charge = next((one for one in request.charges if one.account == total.account), None)
     if charge is None:
         raise _fault(entry, f"request {total.request} was not charged to account {total.account}")
     cost, delta, stated = state.totals.get((total.request, total.account), (charge.cost, charge.delta, None))
@@ -483,6 +494,7 @@ def _refine(state: State, entry: Refine) -> _Change:
     parent = state.requests.get(entry.parent)
     if parent is None or parent.state != "settled":
         raise _fault(entry, f"there is no answer to request {entry.parent}")
+    _require(not parent.stopped, entry, f"request {entry.parent} is a ladder that stopped early")
     child = state.refinements.get(entry.parent)
     free = child is None or state.requests[child].state in ("void", "forfeited")
     _require(free, entry, f"the answer to request {entry.parent} is refined already")
@@ -508,11 +520,27 @@ def _admitted(state: State, entry: Admitted) -> dict[str, Any]:
     for share in state.shares.values():
         fits = not share.limits(entry.actor) or all(map(share.has_room, entry.charges))
         _require(fits, entry, "a quota of its actor has no room for its charge")
+    _require(not _others(state, entry), entry, "an interactive mechanism is alone on its accounts while it runs")
+    is_stream = entry.mechanism.kind in INTERACTIVE
     return {
+        "streams": {charge.account: entry.seq for charge in entry.charges} if is_stream else {},
         "requests": {entry.seq: Request(entry, "reserved")},
         "keys": {entry.key: entry.seq},
         "shares": _shared(state, entry.actor, {charge.account: charge.cost for charge in entry.charges}),
     }
+
+
+def _others(state: State, entry: Admitted) -> bool:
+    """Whether an open request on one of its accounts is interactive; for one that is, whether there is any at all."""
+    charged = {charge.account for charge in entry.charges}
+    near = {state.streams[account] for account in charged & state.streams.keys()}
+    if entry.mechanism.kind in INTERACTIVE:
+        near = {
+            number
+            for number, request in state.requests.items()
+            if any(charge.account in charged for charge in request.reserve.charges)
+        }
+    return any(state.requests[number].state in ("reserved", "started") for number in near)
 
 
 def _set_aside(
@@ -594,6 +622,17 @@ def _settle(state: State, entry: Settle) -> _Change:
     return _Change(accounts=accounts, requests={entry.request: resolved}, shares=shares)
 
 
+def _stop(state: State, entry: Stop) -> _Change:
+    """A ladder that ends early is settled like any request, for less."""
+    change = _settle(state, entry)
+    reserve = state.requests[entry.request].reserve
+    why = why_not_stopped(reserve, entry.mechanism, entry.charges, scales=entry.scales)
+    _require(why is None, entry, str(why))
+    _require(entry.sensitivity == reserve.sensitivity, entry, "its sensitivity is not the one that was reserved")
+    stopped = {entry.request: replace(change.requests[entry.request], stopped=True)}
+    return replace(change, requests=stopped)
+
+
 def _void(state: State, entry: Void) -> _Change:
     request = _request(state, entry, "reserved")
     ended, drawn = {entry.request: replace(request, state="void")}, request.reserve
@@ -628,6 +667,7 @@ _RULES: dict[type[Any], Callable[[State, Any], _Change]] = {
     Refine: _refine,
     Start: _start,
     Settle: _settle,
+    Stop: _stop,
     Void: _void,
     Forfeit: _forfeit,
     Recover: _recover,

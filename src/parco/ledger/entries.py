@@ -23,9 +23,10 @@ from parco.ledger import _codecs as codecs
 __all__ = [
     "FIELDS",
     "FORMAT",
+    "INTERACTIVE",
     "KINDS",
+    "LADDERS",
     "MEASURES",
-    "TAGS_LATER",
     "WHOLE",
     "Added",
     "Amend",
@@ -54,6 +55,7 @@ __all__ = [
     "Settle",
     "Start",
     "Steps",
+    "Stop",
     "Stray",
     "Supersede",
     "Total",
@@ -67,16 +69,19 @@ __all__ = [
 
 FORMAT = 1
 
-KINDS = ("gaussian", "two-sided-geometric", "exponential")
+KINDS = ("gaussian", "two-sided-geometric", "exponential", "sparse-vector")
+
+INTERACTIVE = ("sparse-vector",)
+"""Kinds that answer again and again between `start` and the end: nothing else is admitted on their accounts then."""
+
+# The kinds of noise that a later, finer draw refines, so that a whole path costs what its last law does.
+LADDERS = ("gaussian", "two-sided-geometric")
 
 # All four currencies of format 1; the state machine knows that `renyi` and no other has an order.
 MEASURES = ("pure", "zcdp", "gdp", "renyi")
 
 WHOLE = "whole"
 """The label of a data set's account where it is not divided into parts or periods."""
-
-# Reserved from the start, so that an old reader refuses them by name and never takes them for noise.
-TAGS_LATER = ("stop",)
 
 FIELDS = ("actor", "key", "note", "question", "reason", "title")
 """Which text of an entry an `amend` is about: one that the entry names, or a title or note that it gets so."""
@@ -345,6 +350,20 @@ class Settle:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Stop(Settle):
+    """The answer of a ladder of refinements whose finest law was reserved, and which stopped before it.
+
+    `mechanism` is the law that was reached, of the same kind and on the same lattice: what it costs is charged, and the
+    rest goes back. Only laws for which whole paths cost what their last one does can stop so. `scales`: those of each
+    cell, where cells stopped apart; `mechanism` is then that of the one with most noise.
+    """
+
+    mechanism: MechanismFacts
+    sensitivity: SensitivityFacts
+    scales: tuple[Fraction, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Void:
     """The request never started: its whole reservation goes back."""
 
@@ -487,6 +506,7 @@ Entry: TypeAlias = (
     | Refine
     | Start
     | Settle
+    | Stop
     | Void
     | Forfeit
     | Recover
@@ -586,6 +606,18 @@ _SCHEMAS: dict[str, tuple[type[Any], dict[str, codecs.Codec]]] = {
             "answer": codecs.digest,
             "charges": _CHARGES,
             "accounts": codecs.sorted_rows(_BALANCE),
+        },
+    ),
+    "stop": (
+        Stop,
+        {
+            **_REQUEST,
+            "answer": codecs.digest,
+            "charges": _CHARGES,
+            "accounts": codecs.sorted_rows(_BALANCE),
+            "mechanism": _MECHANISM,
+            "sensitivity": _SENSITIVITY,
+            "scales": codecs.listed(codecs.positive, least=0),
         },
     ),
     "void": (Void, _REQUEST),
@@ -727,10 +759,8 @@ def _schema(record: dict[str, Any]) -> tuple[type[Any], dict[str, codecs.Codec]]
             f"{_place(record)} has format {written!r}; this version reads format {FORMAT}: upgrade parco"
         )
     tag = record.get("tag")
-    if tag in TAGS_LATER:
-        raise LedgerFormatError(f"{_place(record)} is a {tag!r} entry, which this version cannot read: upgrade parco")
     if not isinstance(tag, str) or tag not in _SCHEMAS:
-        raise LedgerFormatError(f"{_place(record)} has a tag that format {FORMAT} does not know")
+        raise LedgerFormatError(f"{_place(record)} has a tag that this version does not know: upgrade parco")
     return _SCHEMAS[tag]
 
 

@@ -14,10 +14,11 @@ from parco.errors import InternalError, RequestError, VerificationError
 from parco.measure import Measure, significant_text, units_ceil
 from parco.noise import choice, intervals, laws
 from parco.noise.bits import BitSource
-from parco.privacy import exponential, gaussian, geometric, pure
+from parco.privacy import exponential, gaussian, geometric, pure, sparse_vector
 from parco.privacy.sensitivity import Sensitivity
 
 __all__ = [
+    "AboveThreshold",
     "Additive",
     "Exponential",
     "Gaussian",
@@ -197,7 +198,32 @@ class Exponential(Mechanism):
         return choice.choose([choice.Group(score / self.scale, count) for score, count in runs], bits)
 
 
-_KINDS: dict[str, type[Mechanism]] = {kind.kind: kind for kind in (Gaussian, TwoSidedGeometric, Exponential)}
+@dataclass(frozen=True)
+class AboveThreshold(Mechanism):
+    """For every sensitivity D of scores on the lattice, a stream that stops at its first pass (`sparse_vector.py`).
+
+    `scale` is that of the threshold's Laplace noise, half of each score's; epsilon = 2 D/scale in all.
+    """
+
+    kind = "sparse-vector"
+
+    def epsilon(self, sensitivity: Sensitivity) -> Fraction:
+        """Of the whole stream; InternalError for more than one score at a time, or for a D off the lattice."""
+        distance = sensitivity.l1
+        if sensitivity.l2_squared != distance**2 or (distance / self.lattice).denominator != 1:
+            raise InternalError(
+                "a stream has one score at a time, whose sensitivity is a whole number of lattice steps"
+            )
+        return 2 * distance / self.scale
+
+    def cost_units(self, sensitivity: Sensitivity, measure: Measure) -> int:
+        """What the whole stream is charged, however many scores there are and however soon one passes, rounded up."""
+        return units_ceil(sparse_vector.cost_upper(self.epsilon(sensitivity), measure))
+
+
+_KINDS: dict[str, type[Mechanism]] = {
+    kind.kind: kind for kind in (Gaussian, TwoSidedGeometric, Exponential, AboveThreshold)
+}
 
 
 def mechanism_of(record: Mapping[str, object]) -> Mechanism:

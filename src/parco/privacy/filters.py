@@ -18,20 +18,9 @@ from fractions import Fraction
 from parco.errors import BudgetError, RequestError
 from parco.measure import COST_UNIT, DELTA_UNIT, UNITS_MAX, Measure, decimal_text
 from parco.privacy import conversion, expost
+from parco.privacy.expost import Bound, Weights
 
 __all__ = ["Bound", "Filter", "Odometer"]
-
-
-@dataclass(frozen=True)
-class Bound:
-    """An `epsilon` >= 0 in nats that holds at the whole `delta`, the conversion's and the mechanisms' together.
-
-    `order`: the Renyi order it was proven at, where the measure or the odometer has one.
-    """
-
-    epsilon: Fraction
-    delta: Fraction
-    order: Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +89,7 @@ class Odometer:
 
     measure: Measure
     delta: Fraction
-    weights: tuple[tuple[Fraction, Fraction], ...]
+    weights: Weights
     spent: int = 0
     delta_spent: int = 0
 
@@ -112,13 +101,7 @@ class Odometer:
             return
         if not 0 < self.delta < 1:
             raise RequestError("delta lies strictly between 0 and 1")
-        orders = [order for order, _ in self.weights]
-        if not orders or len(set(orders)) != len(orders) or min(orders) <= 1:
-            raise RequestError("an odometer has one or more orders, each greater than 1 and named once")
-        if self.measure.order is not None and orders != [self.measure.order]:
-            raise RequestError(f"an odometer of {self.measure} has its own order and no other")
-        if any(weight <= 0 for _, weight in self.weights) or sum(weight for _, weight in self.weights) > 1:
-            raise RequestError("the weights of the orders are positive and add up to at most 1")
+        expost.check_weights(self.measure, self.weights)
 
     def admit(self, cost: int, *, delta: int = 0) -> Odometer:
         """For every charge >= 0, returns the odometer after it; raises RequestError for a negative one.
@@ -153,16 +136,8 @@ class Odometer:
         total, own = self.spent * COST_UNIT, self.delta_spent * DELTA_UNIT
         if self.measure == Measure.PURE:
             return Bound(total, own)
-        epsilon, order = min(
-            (
-                convert(
-                    expost.bound_at_order(self.measure, total, order=order), order=order, delta=weight * self.delta
-                ),
-                order,
-            )
-            for order, weight in self.weights
-        )
-        return Bound(epsilon, self.delta + own, order if len(self.weights) == 1 else None)
+        least = expost.least_upper(self.measure, total, weights=self.weights, delta=self.delta, convert=convert)
+        return replace(least, delta=least.delta + own)
 
 
 def _check_charge(cost: int, delta: int) -> None:

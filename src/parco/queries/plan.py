@@ -23,6 +23,7 @@ from parco.mechanisms import design
 from parco.mechanisms.mechanism import Additive, Exponential, Mechanism
 from parco.mechanisms.refinement import RefinedGaussian
 from parco.mechanisms.selection import Selection, for_delta
+from parco.mechanisms.stopping import StoppedGaussian
 from parco.privacy.sensitivity import Sensitivity
 from parco.queries.query import Query, Statistic
 from parco.queries.sensitivity import sensitivity
@@ -263,7 +264,7 @@ def _half_width(query: Query, mechanism: Mechanism, confidence: Fraction) -> Fra
     match mechanism:
         case Exponential():
             return mechanism.score_lost(_of_each(query, confidence), candidates=len(query.candidates))
-        case Additive() | RefinedGaussian():
+        case Additive() | RefinedGaussian() | StoppedGaussian():
             return mechanism.half_width(confidence)
     raise AssertionError("a mechanism that is neither noise nor a choice")
 

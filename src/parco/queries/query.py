@@ -49,6 +49,10 @@ class Statistic(StrEnum):
     """The number of rows below which a share `at` of the units lies, of each unit the most that it has in a group."""
     UNIT_GROUPS = "unit_groups"
     """The number of groups below which a share `at` of the units lies, of each unit those in which it has rows."""
+    SCORE = "score"
+    """By how much a condition holds for more than a share `at` = num/den of the units: den right - num all."""
+    CHECKS = "checks"
+    """Which of several conditions, asked one after the other, is the first whose score is not below a threshold."""
 
 
 HISTOGRAM = "histogram"
@@ -63,7 +67,9 @@ _SQUARES_MAX = 10**27
 _SHARE_DENOMINATOR_MAX = 10**9
 _OF_VALUES = (Statistic.SUM, Statistic.SUM_SQUARES, Statistic.QUANTILE)
 """What is computed from the values of a numeric column, in multiples of its lattice."""
-_OF_UNITS = (Statistic.COUNT_UNITS, Statistic.SELECT_KEYS)
+_SCORED = (Statistic.SCORE, Statistic.CHECKS)
+"""What is asked of a model on a part of the units, by `Query.scored` alone."""
+_OF_UNITS = (Statistic.COUNT_UNITS, Statistic.SELECT_KEYS, *_SCORED)
 """What does not depend on how many rows a unit has in a group."""
 _CONTRIBUTIONS = (Statistic.UNIT_ROWS, Statistic.UNIT_GROUPS)
 """Where each unit has one number, whatever its rows, so that nothing of it is left out and nothing is bounded."""
@@ -115,7 +121,7 @@ class Query:
         `at`: of a quantile, the share of the rows below it. A histogram is the count by its bins, and `k` how many of
         them a top names.
         """
-        kinds = [kind.value for kind in Statistic]
+        kinds = [kind.value for kind in Statistic if kind not in _SCORED]
         if statistic not in (*kinds, HISTOGRAM):
             raise QuestionError(f"unknown statistic {statistic!r}: choose one of {', '.join((*kinds, HISTOGRAM))}")
         name = None if column is None else _name(column)
@@ -137,6 +143,16 @@ class Query:
         query._check_groups()
         query._check_names()
         return replace(query, centre=query._middle) if centred else query
+
+    @classmethod
+    def scored(cls, contract: Contract, *, part: str, target: Fraction, where: str | None = None) -> Query:
+        """The score of a condition on a part's units, or without one the checks of an interactive run.
+
+        `target`: the share of the units for which the condition has to hold; QuestionError as of `of`.
+        """
+        statistic = Statistic.CHECKS if where is None else Statistic.SCORE
+        condition = None if where is None else Filter.of(contract, where)
+        return cls(contract, statistic, None, (), _part(contract, part), where=condition, at=target)
 
     @property
     def _middle(self) -> Fraction:
@@ -223,6 +239,21 @@ class Query:
         if self.statistic is Statistic.TOP:
             return replace(self, statistic=Statistic.COUNT, k=None)
         return replace(self, at=None)
+
+    @property
+    def counted(self) -> tuple[Query, ...]:
+        """The questions whose exact answers make that of this one: of a score the units of the part, and of them those
+        that have a row that meets the condition; of any other itself, as `exact`.
+        """
+        if self.statistic is not Statistic.SCORE:
+            return (self.exact,)
+        right = replace(self, statistic=Statistic.COUNT_UNITS, at=None)
+        return replace(right, where=None), right
+
+    def score_of(self, everybody: int, right: int) -> int:
+        """The exact score of so many units."""
+        num, den = (self.at or Fraction(0)).as_integer_ratio()
+        return den * right - num * everybody
 
     @property
     def values(self) -> int:

@@ -70,6 +70,9 @@ def unconditional(contract: Contract, text: str) -> Query:
 
 
 def _read(contract: Contract, record: Mapping[str, Any]) -> Query:
+    if record["statistic"] == Statistic.SCORE:
+        query = Query.scored(contract, part=record["part"]["name"], target=Fraction(record["at"]))
+        return _with_condition(replace(query, statistic=Statistic.SCORE), record)
     query = Query.of(
         contract,
         record["statistic"],
@@ -79,8 +82,13 @@ def _read(contract: Contract, record: Mapping[str, Any]) -> Query:
         period=record["period"]["keys"] if "period" in record else None,
         centred="centre" in record,
     )
+    return _with_condition(query, record)
+
+
+def _with_condition(query: Query, record: Mapping[str, Any]) -> Query:
     if "where" in record:
         from parco.queries.condition import recalled
 
-        query = replace(query, where=Filter(contract, recalled(contract, record["where"]["condition"])))
+        condition = recalled(query.contract, record["where"]["condition"])
+        return replace(query, where=Filter(query.contract, condition))
     return query

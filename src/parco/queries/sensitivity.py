@@ -7,7 +7,7 @@ from fractions import Fraction
 from parco.privacy.sensitivity import Sensitivity
 from parco.queries.query import Query, Statistic
 
-__all__ = ["sensitivity"]
+__all__ = ["reach", "sensitivity"]
 
 
 def sensitivity(query: Query) -> Sensitivity:
@@ -24,6 +24,8 @@ def sensitivity(query: Query) -> Sensitivity:
         return _of_scores(query)
     if query.statistic is Statistic.TOP:
         return _of_counts(query)
+    if query.statistic in (Statistic.SCORE, Statistic.CHECKS):
+        return _of_units(query)
     low, high = _per_cell(query)
     groups, most = query.groups, max(-low, high)
     if query.contract.unit.neighbours == "add-or-remove":
@@ -35,6 +37,20 @@ def sensitivity(query: Query) -> Sensitivity:
         l1=max(o * (high - low) + 2 * (groups - o) * most for o in meetings),
         l2_squared=max(o * (high - low) ** 2 + 2 * (groups - o) * most**2 for o in meetings),
     )
+
+
+def reach(query: Query) -> tuple[int, Fraction] | None:
+    """For every sum or count, (K, B) such that a unit moves at most K cells, each by at most B, and L1 = K B and
+    L2^2 = K B^2; None where two units that meet in a cell move it by more than one alone.
+
+    Under replace that is where amounts have both signs. B in the statistic's own units.
+    """
+    low, high = _per_cell(query)
+    if query.contract.unit.neighbours == "add-or-remove":
+        return query.groups, max(-low, high)
+    if low < 0 < high:
+        return None
+    return 2 * query.groups - (0 if query.finds_keys else max(0, 2 * query.groups - query.cells)), high - low
 
 
 def _of_scores(query: Query) -> Sensitivity:
@@ -66,6 +82,16 @@ def _of_counts(query: Query) -> Sensitivity:
     return Sensitivity(l1=choices * each, l2_squared=choices * each**2)
 
 
+def _of_units(query: Query) -> Sensitivity:
+    """How far a unit moves a score, the sum over the units of den c - num: c is 1 where the condition holds for it.
+
+    num/den is the share asked for (docs/mathematics.md, "Stopping on a private validation set").
+    """
+    num, den = (query.at or Fraction(0)).as_integer_ratio()
+    each = Fraction(den if query.contract.unit.neighbours == "replace" else max(num, den - num))
+    return Sensitivity(l1=each, l2_squared=each**2)
+
+
 def _per_cell(query: Query) -> tuple[Fraction, Fraction]:
     """The least and the most that one unit can add to a cell; nothing at all, 0, lies between them."""
     rows = query.contract.unit.rows
@@ -91,6 +117,8 @@ def _per_cell(query: Query) -> tuple[Fraction, Fraction]:
             return Fraction(0), rows * max(low**2, high**2)
         case Statistic.QUANTILE | Statistic.TOP | Statistic.UNIT_ROWS | Statistic.UNIT_GROUPS:
             raise AssertionError("the scores of a choice are not what its cells add up to")
+        case Statistic.SCORE | Statistic.CHECKS:
+            raise AssertionError("a score is no amount that a unit adds to a cell")
         case Statistic.COUNT_DISTINCT:
             # The values that only this unit holds: none to all of its own.
             return Fraction(0), Fraction(query.values)

@@ -15,12 +15,13 @@ from parco.errors import RequestError
 from parco.measure import Cost, Exactable, exact
 from parco.mechanisms.mechanism import Additive, Gaussian, TwoSidedGeometric
 from parco.mechanisms.refinement import RefinedGaussian, reach_steps
+from parco.mechanisms.stopping import StoppedGaussian
 from parco.session.receipt import JointReceipt
 from parco.session.release import Answer, Release
 
 __all__ = ["combine"]
 
-_Noise = Gaussian | RefinedGaussian | TwoSidedGeometric
+_Noise = Gaussian | RefinedGaussian | StoppedGaussian | TwoSidedGeometric
 
 
 def combine(releases: Sequence[Release[Answer]], *, confidence: Exactable | None = None) -> Release[Answer]:
@@ -92,14 +93,14 @@ def _level(releases: Sequence[Release[Answer]], confidence: Exactable | None) ->
 
 def _law(release: Release[Answer]) -> _Noise:
     mechanism = release.receipt.mechanism
-    if isinstance(mechanism, Gaussian | RefinedGaussian | TwoSidedGeometric):
+    if isinstance(mechanism, _Noise):
         return mechanism
     raise RequestError("combine takes answers with noise of known precision: counts and sums, not choices")
 
 
 def _reach(laws: Sequence[_Noise], weights: Sequence[Fraction], *, lattice: Fraction, confidence: Fraction) -> int:
     """The interval's half-width in lattice steps."""
-    if all(isinstance(law, Gaussian | RefinedGaussian) for law in laws):
+    if all(isinstance(law, Gaussian | RefinedGaussian | StoppedGaussian) for law in laws):
         # Each answer is off by its Gaussian draws, by their roundings, and, refined, by that of the estimate.
         variance = sum((w**2 * _variance(law) for w, law in zip(weights, laws, strict=True)), Fraction(0))
         slack = sum((w * _slack(law) for w, law in zip(weights, laws, strict=True)), Fraction(0))
@@ -113,8 +114,10 @@ def _reach(laws: Sequence[_Noise], weights: Sequence[Fraction], *, lattice: Frac
 
 
 def _variance(law: _Noise) -> Fraction:
+    if isinstance(law, StoppedGaussian):
+        return law.variance
     return law.path.variance if isinstance(law, RefinedGaussian) else law.scale**2
 
 
 def _slack(law: _Noise) -> Fraction:
-    return law.lattice / 2 + (law.slack if isinstance(law, RefinedGaussian) else 0)
+    return law.lattice / 2 + (law.slack if isinstance(law, RefinedGaussian | StoppedGaussian) else 0)

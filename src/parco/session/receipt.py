@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 from parco import canonical
@@ -18,8 +20,10 @@ from parco.ledger.entries import Draw
 from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Measure, decimal_text, exact_text, significant_text
 from parco.mechanisms.mechanism import Gaussian, Mechanism, mechanism_of
 from parco.mechanisms.refinement import RefinedGaussian
-from parco.privacy import claim, expost
+from parco.mechanisms.stopping import StoppedGaussian
+from parco.privacy import claim
 from parco.privacy.claim import Claim
+from parco.privacy.expost import ExPost
 from parco.privacy.sensitivity import Sensitivity
 from parco.queries.plan import Also
 
@@ -86,9 +90,10 @@ class Held:
 class Receipt:
     """What a release cost, and what may be claimed at its place in the ledger.
 
-    `cost` and `remaining` are in the account's measure; `spent` counts what was spent or reserved on the account when
-    this release was settled, itself included; `scale` and `lattice` are
-    in the statistic's units; `position` is the ledger entry that settled it. `private` is False where the bits came
+    `cost`, `reserved` and `remaining` are in the account's measure: `cost` is what was realised, `reserved` what had
+    been set aside before, where a ladder stopped early (None where it was the cost); `spent` counts what was spent or
+    reserved on the account when this release was settled, itself included; `scale` and `lattice` are in the statistic's
+    units; `position` is the ledger entry that settled it. `private` is False where the bits came
     from a tape. `limits` says how a unit is bounded in this question. `accounts` are the labels of those that paid,
     each of them `cost`; `cap` and `spent` are of the one that has least left, `fixed_cap` is its cap as signed, None
     once it was raised. `evidence` shows to anybody that the ledger's entry says so, under a head that it signed.
@@ -124,6 +129,15 @@ class Receipt:
     """What the accounts paid that the data are derived from, and what they held when this release was settled."""
     held: tuple[Held, ...] = field(default=(), repr=False)
     """Each of `accounts`: `cap` and `spent` are those of one of them, and another may have had more spent."""
+    reserved: Cost | None = None
+    """What had been set aside by a ladder that stopped, None where it was the cost."""
+    scales: tuple[Fraction, ...] = ()
+    """Of each cell, where they stopped at different precisions; `mechanism` is that of the one with most noise."""
+
+    @property
+    def releases(self) -> tuple[int, ...]:
+        """The numbers of the releases that the answer was made of."""
+        return (self.release,)
 
     @property
     def measure(self) -> Measure:
@@ -141,9 +155,17 @@ class Receipt:
         return self.cap.value - self.spent.value
 
     @property
+    def ex_post(self) -> ExPost:
+        """The bound that came with this release, at the receipt order: part of the output, and kept by `Release.map`.
+
+        Source: docs/mathematics.md, "Ex-post bounds".
+        """
+        return ExPost.of(self.measure, self.path_cost.value, order=self.order, delta=self.delta)
+
+    @property
     def bound(self) -> Fraction:
-        """The realised ex-post bound of this release at the receipt order; with it, of all that it refines."""
-        return expost.bound_at_order(self.measure, self.path_cost.value, order=self.order)
+        """The realised ex-post bound of this release at the receipt order, in nats; with it, of all that it refines."""
+        return self.ex_post.bound
 
     @property
     def path_cost(self) -> Cost:
@@ -154,6 +176,15 @@ class Receipt:
     def cost_in_all(self) -> Cost:
         """What a unit that is in all the periods of this release loses by it: the sum of their costs."""
         return Cost(self.cost.units * len(self.accounts))
+
+    def _bound_in_words(self) -> str:
+        if self.measure == Measure.PURE:
+            return "the privacy loss of this release is never larger; bounds add up"
+        return "it adds up over releases, wherever they stopped, and becomes an epsilon at a delta"
+
+    @property
+    def _as_reserved(self) -> str:
+        return ", all that was reserved" if self.reserved is None else " (realised: what the steps that ran cost)"
 
     def _shares(self) -> str:
         unit = self.contract.unit
@@ -199,6 +230,8 @@ class Receipt:
             divided["delta"] = decimal_text(self.delta)
         if self.drawn is not None:
             divided |= {"schedule": self.drawn[0], "step": self.drawn[1]}
+        if self.scales:
+            divided["scales"] = [exact_text(scale) for scale in self.scales]
         if self.refines:
             divided |= {"refines": list(self.refines), "path_cost": str(self.path_cost)}
         if contract.unit.period is not None:
@@ -217,6 +250,7 @@ class Receipt:
             "contract_digest": contract.digest,
             "measure": str(self.measure),
             "cost": str(self.cost),
+            "reserved": str(self.reserved or self.cost),
             "remaining": decimal_text(self.remaining),
             "cap": str(self.cap),
             "mechanism": self.mechanism.kind,
@@ -238,14 +272,16 @@ class Receipt:
     def __str__(self) -> str:
         order = "" if self.measure == Measure.PURE else f" at order {exact_text(self.order)}"
         share = significant_text(100 * self.cost.value / self.cap.value, 3, up=True)
+        scale = _short(self.mechanism.scale)
+        if self.scales:
+            scale = f"{_short(min(self.scales))} to {scale}, each cell's own"
         head, with_them = self.evidence.proof.head, " and those it refines" if self.refines else ""
         lines = [
             f"release {self.release}: {self.question} (data version {self.version})",
-            f"  cost       {self.cost} of {self.measure}, {share} % of the budget; "
+            f"  cost       {self.cost} of {self.measure}, {share} % of the budget{self._as_reserved}; "
             f"{decimal_text(self.remaining)} of {self.cap} remained",
-            f"  noise      {self.mechanism.kind}, scale {_short(self.mechanism.scale)}, "
-            f"lattice {exact_text(self.mechanism.lattice)}",
-            f"  bound      {_short(self.bound)}{order} (the privacy loss this release{with_them} may have had)",
+            f"  noise      {self.mechanism.kind}, scale {scale}, lattice {exact_text(self.mechanism.lattice)}",
+            f"  bound      {_short(self.bound)}{order}{with_them}: {self._bound_in_words()}",
             f"  contract   {self.contract.name}, {self.contract.digest[:16]}…",
             f"  protected  one {self.contract.unit.column}. {self.contract.unprotected_words}",
             f"  lifetime   {self.lifetime_words}",
@@ -269,6 +305,10 @@ class Receipt:
             left = decimal_text(one.remaining)
             also = f"  also       {one.cost} of {one.measure} on {one.account!r}, from which the data are derived"
             lines.insert(2, f"{also}; {left} remained")
+        if self.reserved is not None:
+            lines.insert(
+                2, f"  reserved   {self.reserved} before the data were read; it stopped early, so the rest is free"
+            )
         if not self.private:
             lines.append("  NOT PRIVATE: the random bits came from a tape")
         if self.since is not None:
@@ -296,13 +336,19 @@ class JointReceipt(Receipt):
         known = {one.name: getattr(last, one.name) for one in fields(Receipt)}
         cost, private = Cost(sum(part.cost.units for part in parts)), all(part.private for part in parts)
         delta = sum((part.delta for part in parts), Fraction(0))
-        own = {"question": question, "cost": cost, "delta": delta, "private": private, "also": _together(parts)}
-        return cls(**{**known, **own}, parts=parts)
+        before = Cost(sum((part.reserved or part.cost).units for part in parts))
+        whole = {"cost": cost, "reserved": None if before == cost else before, "delta": delta, "private": private}
+        return cls(**{**known, "question": question, **whole, "also": _together(parts)}, parts=parts)
 
     @property
-    def bound(self) -> Fraction:
-        """The realised ex-post bounds of the parts, added up."""
-        return sum((part.bound for part in self.parts), Fraction(0))
+    def releases(self) -> tuple[int, ...]:
+        """The numbers of the releases that the answer was made of."""
+        return tuple(part.release for part in self.parts)
+
+    @property
+    def ex_post(self) -> ExPost:
+        """The bounds of the parts, added up."""
+        return reduce(add, (part.ex_post for part in self.parts))
 
     def record(self) -> dict[str, object]:
         """The receipt as a tree; what belongs to a part stands under `parts`."""
@@ -349,6 +395,8 @@ def receipt_of(
         sensitivity=Sensitivity(l1=reserve.sensitivity.l1, l2_squared=reserve.sensitivity.l2_squared),
         cost=Cost(max(charge.cost for charge in paid)),
         delta=max(charge.delta for charge in paid) * DELTA_UNIT,
+        reserved=_reserved(stored, labels),
+        scales=() if stored.stopped is None else stored.stopped.scales,
         cap=Cost(balance.cap),
         spent=Cost(balance.spent + balance.reserved),
         private=reserve.private,
@@ -363,6 +411,13 @@ def receipt_of(
         since=_since(store, stored, balance, paid=paid, added=added, until=until),
         held=tuple(_held(one, added) for one in stored.accounts if one.account in labels),
     )
+
+
+def _reserved(stored: Stored, labels: Mapping[int, str]) -> Cost | None:
+    """What was set aside on each of the data set's own accounts, where a ladder stopped early."""
+    if stored.stopped is None:
+        return None
+    return Cost(max(charge.cost for charge in stored.reserve.charges if charge.account in labels))
 
 
 def _held(balance: Balance, added: Mapping[int, tuple[int, int]]) -> Held:
@@ -428,7 +483,9 @@ def _together(parts: Sequence[Receipt]) -> tuple[Also, ...]:
 
 def mechanism_in(stored: Settled) -> Mechanism:
     """The mechanism that an answered request drew from; of one that refines another, the law of the estimate."""
-    facts = stored.reserve.mechanism
+    facts = stored.mechanism
+    if stored.stopped is not None and facts.kind == StoppedGaussian.kind:
+        return StoppedGaussian(facts.scale, facts.lattice)
     if stored.before and facts.kind == Gaussian.kind:
         laws = (Gaussian(law.scale, law.lattice) for law in stored.before.values())
         return RefinedGaussian(facts.scale, facts.lattice, before=tuple(laws))

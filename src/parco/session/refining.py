@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from parco import canonical
 from parco.errors import QuestionError, RefinedError, RequestError
 from parco.measure import Cost, Measure, units_floor
-from parco.mechanisms.mechanism import Additive, Exponential, Mechanism, TwoSidedGeometric
+from parco.mechanisms.mechanism import AboveThreshold, Additive, Exponential, Mechanism, TwoSidedGeometric
 from parco.mechanisms.refinement import GeometricRefinement, RefinedGaussian
 from parco.mechanisms.refining import refined_for_cost, refined_for_error
 from parco.noise.bits import BitSource
@@ -47,6 +47,10 @@ class Refiner:
             raise RequestError(f"release {self._number} has no answer on this ledger: see `parco history`")
         if named.reserve.private != session._private:
             raise RequestError("noise from a tape and noise that is private are not mixed: ask anew on its own ledger")
+        if named.stopped is not None:
+            from parco.stores.requests import stopped_error
+
+            raise stopped_error(self._number)
         for measure in {session.contract.budget.measure, *session._signed.ancestors.values()}:
             _check_kind(mechanism_in(named), measure)
         question = self._store.text(named.reserve.question)
@@ -93,7 +97,7 @@ class Refiner:
         standing = [one for one in answers if one.reserve.private == self._session._private and one.replaced is None]
         served = [one for one in standing if self._serves(one, spend)]
         if served:
-            best = min(served, key=lambda one: (one.reserve.mechanism.scale, one.request))
+            best = min(served, key=lambda one: (one.mechanism.scale, one.request))
             return replace(self._plan(path, mechanism_in(best), spend), cost=Cost(0), repeat=True), best
         if self._session._schedule is not None:
             raise RequestError("a refinement is no step of a schedule, and ends its claim: refine without the schedule")
@@ -180,6 +184,8 @@ def _number(release: Release[Any] | int) -> int:
 
 
 def _check_kind(mechanism: Mechanism, measure: Measure) -> None:
+    if isinstance(mechanism, AboveThreshold):
+        raise QuestionError("verdicts on models are not refined: begin another run, which is paid anew")
     if isinstance(mechanism, Exponential):
         raise QuestionError(
             "this answer was chosen among candidates, and a choice is not refined: nothing of it carries over to a"

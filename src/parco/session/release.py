@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Answer", "Cells", "Release", "Row", "joined"]
+
+_LOG = logging.getLogger("parco.receipts")
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -117,6 +120,8 @@ class Answer(Cells):
     lattice: Fraction
     half_width: Fraction
     confidence: Fraction
+    half_widths: tuple[Fraction, ...] = field(default=(), kw_only=True)
+    """Of each cell, where they stand at different precisions; `half_width` is then the largest."""
 
     @property
     def places(self) -> int:
@@ -124,9 +129,10 @@ class Answer(Cells):
         return len(decimal_text(self.lattice).partition(".")[2])
 
     def __iter__(self) -> Iterator[Row]:
-        for keys, steps in zip(self.labels, self.values, strict=True):
+        widths = self.half_widths or (self.half_width,) * len(self.values)
+        for keys, steps, width in zip(self.labels, self.values, widths, strict=True):
             value = steps * self.lattice
-            yield Row(keys, value, value - self.half_width, value + self.half_width)
+            yield Row(keys, value, value - width, value + width)
 
 
 @dataclass(frozen=True)
@@ -169,11 +175,26 @@ class Release(Generic[T]):
         return shown + frames.html_text(self.receipt)
 
     def map(self, function: Callable[[T], U]) -> Release[U]:
-        """Post-processing: applies `function` to the released value, and nothing else; the receipt stays.
+        """Post-processing: applies `function` to the released value, and nothing else; receipt and bound stay.
 
         Free, because the function sees what was published, never the data.
         """
         return Release(function(self.value), self.receipt, self.repeat, self.cost, self.remaining)
+
+    def without_receipt(self, *, reason: str) -> T:
+        """The bare value, for whoever has a stated reason to part it from what it cost and from its bound.
+
+        A value that travels alone is no longer covered by an ex-post bound: what is then made of it and of other values
+        may lose more than any one of their bounds says (docs/mathematics.md, "What does not survive"); the account's
+        cap still holds. Each call is a warning of the logger `parco.receipts`, with the numbers of the releases and the
+        reason, never the value. Raises RequestError without a reason.
+        """
+        if not reason.strip():
+            raise RequestError("a value leaves its receipt for a reason: say which, as without_receipt(reason=…)")
+        releases = ", ".join(str(one) for one in self.receipt.releases)
+        # As a literal of Python, so that a reason of several lines cannot be taken for lines of the log.
+        _LOG.warning("the value of release %s left its receipt and bound behind: %r", releases, reason)
+        return self.value
 
     def record(self) -> dict[str, object]:
         """The release as `parco release --json` prints it."""

@@ -32,7 +32,7 @@ from parco.errors import BusyError, ContractChangedError, ForfeitedError, Questi
 from parco.ledger import points
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
 from parco.measure import COST_UNIT, DELTA_UNIT, Cost, Exactable, Measure, decimal_text
-from parco.mechanisms.mechanism import Additive, Exponential
+from parco.mechanisms.mechanism import Additive, Exponential, Mechanism
 from parco.mechanisms.selection import Selection
 from parco.noise.bits import BitSource, CipherBits
 from parco.privacy.claim import Claim
@@ -358,7 +358,7 @@ class Session(
         """The sharpest stored answer that serves, or None."""
         answers = [stored for stored in self._store.answers(plan.question) if stored.replaced is None]
         served = [stored for stored in answers if self._serves(plan, ask, stored)]
-        return min(served, key=lambda stored: stored.reserve.mechanism.scale, default=None)
+        return min(served, key=lambda stored: stored.mechanism.scale, default=None)
 
     def _check_sharper(self, plan: Plan) -> None:
         """Tells what is stored where it is less sharp than asked, or no longer stands; the ledger refuses too, should a
@@ -371,7 +371,7 @@ class Session(
 
             raise superseded_error(every[-1])
         if answers:
-            best = min(answers, key=lambda stored: stored.reserve.mechanism.scale)
+            best = min(answers, key=lambda stored: stored.mechanism.scale)
             width = decimal_text(plan.half_width_of(mechanism_in(best)))
             known = _selection(plan, best)
             keys = "" if known is None else f", with keys from {decimal_text(known.threshold)} units on"
@@ -389,7 +389,7 @@ class Session(
     def _sharpening(self, plan: Plan, best: Stored) -> str:
         """How the sharpest stored answer is made as sharp as asked, where it can be."""
         reached = mechanism_in(best)
-        if not isinstance(plan.mechanism, Additive):
+        if not isinstance(plan.mechanism, Additive) or best.stopped is not None:
             return ""
         more = plan.cost.units - reached.cost_units(plan.sensitivity, self.contract.budget.measure)
         number = best.request
@@ -469,20 +469,28 @@ class Session(
     def _run(self, started: Sequence[tuple[Plan, int]], engine: DuckDBEngine) -> list[Release[Answer]]:
         """Reads, draws and settles; whatever fails in between forfeits all, told with one constant message."""
         requests = [request for _, request in started]
-        failure: type[BaseException] | None = None
-        try:
+
+        def answers() -> list[bytes]:
             points.reach("after-reserve")
-            answers = self._answers([plan for plan, _ in started], engine)
+            found = self._answers([plan for plan, _ in started], engine)
             points.reach("before-settle")
-        except BaseException as error:  # noqa: BLE001 - its text may hold a private value; it goes no further
-            failure = type(error)
-        if failure is not None:
-            # Outside the handler, so that the engine's error is not the context of ours and no log can print it.
-            self._end(lambda: self._store.forfeit_all(requests), requests)
-            raise failure if issubclass(failure, KeyboardInterrupt | SystemExit) else ForfeitedError(_FAILED)
-        stored = self._end(lambda: self._store.settle_all(dict(zip(requests, answers, strict=True))), requests)
+            return found
+
+        settled = dict(zip(requests, self._or_forfeit(answers, requests), strict=True))
+        stored = self._end(lambda: self._store.settle_all(settled), requests)
         points.reach("after-settle")
         return [self._release(one, plan, repeat=False) for one, (plan, _) in zip(stored, started, strict=True)]
+
+    def _or_forfeit(self, act: Callable[[], E], requests: Sequence[int]) -> E:
+        """Does what touches the data; whatever fails forfeits the requests, told with one constant message."""
+        failure: type[BaseException] | None = None
+        try:
+            return act()
+        except BaseException as error:  # noqa: BLE001 - its text may hold a private value; it goes no further
+            failure = type(error)
+        # Outside the handler, so that the engine's error is not the context of ours and no log can print it.
+        self._end(lambda: self._store.forfeit_all(requests), requests)
+        raise failure if issubclass(failure, KeyboardInterrupt | SystemExit) else ForfeitedError(_FAILED)
 
     def _end(self, act: Callable[[], E], requests: Sequence[int]) -> E:
         """Ends requests; where the machine refuses, lets go of them, and whoever comes next forfeits them."""
@@ -576,6 +584,7 @@ class Session(
             lattice=mechanism.lattice,
             half_width=plan.half_width_of(mechanism),
             confidence=plan.confidence,
+            half_widths=_half_widths(plan, mechanism, () if stored.stopped is None else stored.stopped.scales),
         )
         if plan.query.k is not None:
             answer = top_answer(answer)
@@ -757,8 +766,15 @@ def _at_level(release: Release[Answer], plan: Plan) -> Release[Answer]:
     """The release with intervals at the level this plan asks for."""
     if release.value.confidence == plan.confidence:
         return release
-    width = plan.half_width_of(release.receipt.mechanism)
-    return release.map(lambda answer: replace(answer, half_width=width, confidence=plan.confidence))
+    mechanism, scales = release.receipt.mechanism, release.receipt.scales
+    width, each = plan.half_width_of(mechanism), _half_widths(plan, mechanism, scales)
+    return release.map(lambda answer: replace(answer, half_width=width, half_widths=each, confidence=plan.confidence))
+
+
+def _half_widths(plan: Plan, mechanism: Mechanism, scales: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    """Of each cell of an answer whose cells stopped apart, by their scales; none for any other."""
+    found = {scale: plan.half_width_of(type(mechanism)(scale, mechanism.lattice)) for scale in set(scales)}
+    return tuple(found[scale] for scale in scales)
 
 
 def _no_progress(stage: str, done: int, total: int) -> None:

@@ -47,9 +47,11 @@ _OWN = ("note", "title")
 _LIVE = ("reserved", "started", "settled", "forfeited")
 
 _BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
+_ENDING = tables.entries.alias()
 _CHARGED: Select[Any] = (
-    select(_REQUESTS.request, _REQUESTS.state, tables.entries.c.body)
+    select(_REQUESTS.request, _REQUESTS.state, tables.entries.c.body, _ENDING.c.body)
     .join_from(tables.requests, tables.entries, tables.entries.c.seq == _REQUESTS.request)
+    .outerjoin(_ENDING, _ENDING.c.seq == _REQUESTS.settled)
     .where(_REQUESTS.state.in_(_LIVE))
     .order_by(_REQUESTS.request)
 )
@@ -160,9 +162,11 @@ def affected(connection: Connection, recosting: Recosting) -> Recosted:
     _check_recosting(recosting)
     kind = f'"mechanism":{{"kind":"{recosting.mechanism}",'.encode()
     only = None if recosting.only is None else frozenset(recosting.only)
-    rows = [(number, state, bytes(body)) for number, state, body in connection.execute(_CHARGED)]
+    rows = [
+        (number, state, bytes(body), bytes(end or body)) for number, state, body, end in connection.execute(_CHARGED)
+    ]
     own = [row for row in rows if kind in row[2] and (only is None or row[0] in only)]
-    missing = sorted((only or frozenset()) - {number for number, _, _ in own})
+    missing = sorted((only or frozenset()) - {number for number, *_ in own})
     if missing:
         raise RequestError(f"no release by {recosting.mechanism} that was charged: {', '.join(map(str, missing))}")
     stated, recosts = _stated(connection)
@@ -176,14 +180,14 @@ def affected(connection: Connection, recosting: Recosting) -> Recosted:
         )
     found = [
         _recharge(recosting, number, Charge(*charge), stated.get((number, charge[0])))
-        for number, state, body in own
+        for number, state, _, end in own
         if state != "reserved"
-        for charge in _charges(body)
+        for charge in _charges(end)
     ]
     if recosting.cost is not None:
         _check_measures(connection, {one.account for one in found})
     releases = tuple(one for one in found if one.total != one.before)
-    queued = tuple(number for number, state, _ in own if state == "reserved")
+    queued = tuple(number for number, state, *_ in own if state == "reserved")
     return Recosted(None, releases, _sums(releases), queued)
 
 
@@ -230,7 +234,7 @@ def close(connection: Connection, act: Act, *, dataset: str | None) -> Closed:
     query = _CHARGED.where(_REQUESTS.state == "reserved")
     queued = tuple(
         number
-        for number, _, body in connection.execute(query).all()
+        for number, _, body, _ in connection.execute(query).all()
         if not numbers.isdisjoint(charge[0] for charge in _charges(bytes(body)))
     )
     requests.end(connection, dict.fromkeys(queued, "reserved"))
@@ -294,10 +298,9 @@ def _instead(connection: Connection, request: int) -> int:
 
 
 def _charges(body: bytes) -> list[list[int]]:
-    """The charges of a reservation, from the only place in its bytes where they can stand."""
-    found: list[list[int]] = json.loads(
-        body[body.index(b'"charges":') + len(b'"charges":') : body.index(b',"contract":')]
-    )
+    """The charges of a reservation or of its end, from the only place in its bytes where they can stand."""
+    start = body.index(b'"charges":') + len(b'"charges":')
+    found: list[list[int]] = json.loads(body[start : body.index(b"]]", start) + 2])
     return found
 
 

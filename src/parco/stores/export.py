@@ -1,7 +1,7 @@
 """The ledger as lines of text that a stranger can check: `docs/ledger-format.md` says what they are.
 
-In the order of the ledger: each entry as it is stored, behind a `settle` its answer, behind the last entry of a commit
-its head. No text is among them (texts name people), no secret and no private key.
+In the order of the ledger: each entry as it is stored, behind a `settle` or `stop` its answer, behind the last entry
+of a commit its head. No text is among them (texts name people), no secret and no private key.
 """
 
 from __future__ import annotations

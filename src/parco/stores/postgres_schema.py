@@ -91,6 +91,7 @@ _CHANGED = {
     "schedules": "ended",
     "steps": "request",
     "strays": "recovered",
+    "streams": "request",
     "texts": "salt, text, lookup",
 }
 

@@ -53,9 +53,11 @@ _GIVE_BACK = (
     .where(_AMOUNTS.quota.in_(_OWN), _AMOUNTS.account == bindparam("number"))
     .values(used=_AMOUNTS.used - bindparam("cost", type_=tables.Integer))
 )
+_ENDING = tables.entries.alias()
 _TAKING = (
-    select(tables.entries.c.body)
+    select(tables.entries.c.body, _ENDING.c.body)
     .join(tables.requests, tables.requests.c.request == tables.entries.c.seq)
+    .outerjoin(_ENDING, _ENDING.c.seq == tables.requests.c.settled)
     .where(tables.requests.c.state != "void")
 )
 _IN_FORCE = (
@@ -119,10 +121,10 @@ def take(connection: Connection, actor: str | None, charges: Sequence[Charge]) -
             raise _refusal(connection, row, cost=costs[row.account])
 
 
-def give_back(connection: Connection, voided: Sequence[tuple[str, Sequence[Charge]]]) -> None:
-    """Takes the charges of requests that never started off their actors' quotas."""
+def give_back(connection: Connection, given: Sequence[tuple[str, Sequence[Charge]]]) -> None:
+    """Takes off their actors' quotas what requests gave back: those that never started, and ladders that stopped."""
     sums = Counter[tuple[str, int]]()
-    for actor, charges in voided:
+    for actor, charges in given:
         sums.update({(actor, charge.account): charge.cost for charge in charges})
     if sums and connection.scalar(select(ANY)) is not None:
         values = [{"of": actor, "number": number, "cost": cost} for (actor, number), cost in sorted(sums.items())]
@@ -176,8 +178,9 @@ def _accounts(connection: Connection, dataset: str | None) -> list[int]:
 def _used(connection: Connection, members: Sequence[str]) -> Counter[int]:
     """What the requests of these actors took of each account so far, by their entries."""
     used, of = Counter[int](), set(members)
-    for body in connection.scalars(_TAKING):
-        entry: Any = decode(body)
+    for reserve, settle in connection.execute(_TAKING):
+        # What was answered took what its last entry says, which is less than was reserved where a ladder stopped.
+        entry: Any = decode(reserve if settle is None else settle)
         if entry.actor in of:
             used.update({charge.account: charge.cost for charge in entry.charges})
     return used

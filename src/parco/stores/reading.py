@@ -16,6 +16,7 @@ from parco.ledger.accounts import Admitted
 from parco.ledger.entries import (
     Amend,
     Cap,
+    Charge,
     Derive,
     Draw,
     Entry,
@@ -34,6 +35,7 @@ from parco.ledger.entries import (
     Schedule,
     Settle,
     Start,
+    Stop,
     Supersede,
     Void,
     decode,
@@ -41,7 +43,7 @@ from parco.ledger.entries import (
 from parco.measure import Measure
 from parco.stores import heads, tables, texts
 from parco.stores.chains import Acts, chain_of, subjects
-from parco.stores.records import AccountRow, Evidence, HistoryRow, Settled, Stored
+from parco.stores.records import AccountRow, Evidence, HistoryRow, Settled, Stopped, Stored
 from parco.stores.statements import ONE, Prepared
 
 __all__ = [
@@ -251,7 +253,7 @@ def sharpest(
 
 
 def _sharpness(facts: Settled) -> tuple[Fraction, int, int]:
-    return facts.reserve.mechanism.scale, -sum(charge.cost for charge in facts.charges), facts.request
+    return facts.mechanism.scale, -sum(charge.cost for charge in facts.charges), facts.request
 
 
 _Find: TypeAlias = Callable[[int], _Answered | None]
@@ -270,6 +272,7 @@ def _settled(row: _Answered, find: _Find) -> Settled:
         accounts=settle.accounts,
         before=_before(reserve, find),
         replaced=None if row.stands == row.request else row.stands,
+        stopped=Stopped(settle.mechanism, settle.charges, settle.scales) if isinstance(settle, Stop) else None,
     )
 
 
@@ -338,10 +341,10 @@ def history_row(connection: Connection, seq: int) -> HistoryRow:
     if not isinstance(found, Reserve | Refine):
         return row
     state, settled = connection.execute(_STATE, {"request": seq}).one()
-    charges = () if state == "void" else row.charges
+    facts: dict[str, Any] = {"charges": () if state == "void" else row.charges}
     if settled is not None:
-        charges = entry(connection, settled, Settle).charges
-    return replace(row, state=state, position=settled, charges=charges, name=_name_of(connection, found.contract))
+        facts = _settling(entry(connection, settled, Settle), held=row.charges)
+    return replace(row, state=state, position=settled, name=_name_of(connection, found.contract), **facts)
 
 
 def _named(connection: Connection, found: Entry) -> list[str]:
@@ -406,7 +409,7 @@ def _into(
     old = rows.get(found.request)
     if old is None:
         raise VerificationError(f"entry {found.seq} names request {found.request}, which is missing", entry=found.seq)
-    rows[found.request] = HistoryRow(**{**vars(old), **_news(found)})
+    rows[found.request] = HistoryRow(**{**vars(old), **_news(found, held=old.charges)})
 
 
 _Act = Revise | Cap | Recover | Rotate | Amend | Supersede | Recost | Flag
@@ -482,9 +485,15 @@ def _reserved(found: Admitted, known: Mapping[str, str | None], *, name: str | N
     )
 
 
-def _news(found: Start | Settle | Void | Forfeit) -> dict[str, object]:
+def _news(found: Start | Settle | Void | Forfeit, *, held: tuple[Charge, ...]) -> dict[str, object]:
     if isinstance(found, Settle):
-        return {"state": "settled", "position": found.seq, "charges": found.charges}
+        return {"state": "settled", "position": found.seq, **_settling(found, held=held)}
     if isinstance(found, Void):
         return {"state": "void", "charges": ()}
     return {"state": "started" if isinstance(found, Start) else "forfeited"}
+
+
+def _settling(found: Settle, *, held: tuple[Charge, ...]) -> dict[str, Any]:
+    """What a release cost; of a ladder that stopped early also the law that it reached, and what had been reserved."""
+    stop = {"mechanism": found.mechanism, "held": held} if isinstance(found, Stop) else {}
+    return {"charges": found.charges, **stop}

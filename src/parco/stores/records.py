@@ -38,6 +38,7 @@ __all__ = [
     "Settled",
     "Signed",
     "Started",
+    "Stopped",
     "Stored",
     "reading_now",
 ]
@@ -214,12 +215,25 @@ class Pending:
     request: int
 
 
+@dataclass(frozen=True)
+class Stopped:
+    """Where a ladder stopped whose finest law was reserved: the law of the estimate then, and what that costs.
+
+    `scales`: of each cell, where they are not all alike; `mechanism` is then that of the one with most noise.
+    """
+
+    mechanism: MechanismFacts
+    charges: tuple[Charge, ...]
+    scales: tuple[Fraction, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settled:
     """The public facts of an answered request; `position` is the sequence of its settle entry.
 
     `before` gives the laws of the answers that it refines, by their requests, the first one first. `replaced`: the
-    request whose answer stands instead, 0 where it was withdrawn, None where it stands.
+    request whose answer stands instead, 0 where it was withdrawn, None where it stands. `charges` are what it cost;
+    `stopped` says where a ladder stopped that was reserved whole, None where nothing was to stop.
     """
 
     request: int
@@ -229,6 +243,12 @@ class Settled:
     accounts: tuple[Balance, ...]
     before: Mapping[int, MechanismFacts] = field(default_factory=dict)
     replaced: int | None = None
+    stopped: Stopped | None = None
+
+    @property
+    def mechanism(self) -> MechanismFacts:
+        """The law of the answer, or of the cell with most noise."""
+        return self.reserve.mechanism if self.stopped is None else self.stopped.mechanism
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -476,5 +496,7 @@ class HistoryRow:
     schedule: str | None = None
     step: int | None = None
     set_aside: tuple[Charge, ...] = ()
+    held: tuple[Charge, ...] = ()
+    """Of a ladder that stopped early: what had been reserved; `mechanism` is then the law that was reached."""
     about: tuple[int, ...] = ()
     corrections: tuple[Correction, ...] = ()

@@ -31,13 +31,14 @@ from parco.errors import (
     SupersededError,
 )
 from parco.ledger.accounts import Admitted, sharpens
-from parco.ledger.entries import Balance, Charge, Draw, Entry, Forfeit, Open, Refine, Reserve, Settle, Start, Void
+from parco.ledger.entries import Balance, Charge, Draw, Entry, Forfeit, Open, Refine, Reserve, Settle, Start, Stop, Void
+from parco.ledger.stops import why_not_stopped
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
-from parco.stores import drawing, lineage, quotas, reading, tables, texts
+from parco.stores import drawing, lineage, quotas, reading, streams, tables, texts
 from parco.stores.append import append_all, together
 from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
-from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled, Started, Stored
+from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled, Started, Stopped, Stored
 from parco.stores.signing import check_secret
 from parco.stores.statements import ONE, Insertion, Prepared
 
@@ -53,6 +54,7 @@ __all__ = [
     "set_aside",
     "settle",
     "start",
+    "stopped_error",
     "superseded_error",
     "void",
 ]
@@ -90,6 +92,7 @@ class _Open(NamedTuple):
 
 
 _OWNER = 2
+_NUMBERED = _OPEN_ONES.where(_REQUESTS.request.in_(bindparam("numbers", expanding=True)))
 
 
 _LEASES = select(tables.leases).join(tables.requests).where(_REQUESTS.state == "reserved")
@@ -102,8 +105,9 @@ _KIND = select(_REQUESTS.private).limit(ONE).scalar_subquery()
 
 class _Charged(NamedTuple):
     """An account that a request names, behind what is the same for all of them: the kind of the ledger's requests, its
-    last entry, the contract's data set, an account that this descends from and that is not charged, and a quota in
-    force, None where there is none. Behind it, for the first account, the entry that opened it.
+    last entry, the contract's data set, an account that this descends from and that is not charged, a quota in force,
+    and an interactive request that is open on one of the accounts, None where there is none. Behind it, for the first
+    account, the entry that opened it.
     """
 
     kind: int | None
@@ -111,6 +115,7 @@ class _Charged(NamedTuple):
     signed: str | None
     missing: int | None
     shared: int | None
+    running: int | None
     account: int
     dataset: str
     opened: int
@@ -135,6 +140,7 @@ def _charged(count: int) -> Prepared:
             signed.scalar_subquery(),
             lineage.missing(numbers),
             quotas.ANY,
+            streams.running(numbers),
             _ACCOUNTS.account,
             _ACCOUNTS.dataset,
             _ACCOUNTS.opened,
@@ -200,6 +206,7 @@ _END = (
 _REFINING = (
     select(
         _REQUESTS.state,
+        _REQUESTS.settled,
         tables.entries.c.body,
         select(tables.refinements.c.request)
         .where(tables.refinements.c.parent == bindparam("parent"))
@@ -229,13 +236,15 @@ _NEW_REFINEMENT = Insertion(tables.refinements)
 class Look:
     """What the ledger knows about a request: digests of its actor, key and question, and the open ones in its way.
 
-    `charged` has a row for each account that the request names; none where the ledger has none of them.
+    `charged` has a row for each account that the request names; none where the ledger has none of them. `near` are the
+    open ones beside which it does not run.
     """
 
     request: Request
     names: Mapping[str, str]
     charged: Sequence[_Charged]
     rivals: Sequence[_Open]
+    near: Sequence[_Open] = ()
 
 
 def look(connection: Connection, request: Request) -> Look:
@@ -249,7 +258,17 @@ def look(connection: Connection, request: Request) -> Look:
     if "key" in names or "question" in names:
         open_ones = {"question": names.get("question"), "key_digest": names.get("key")}
         rivals = [_Open(*row) for row in _RIVALS.rows(connection, open_ones)]
-    return Look(request, names, [_Charged(*row[len(_KINDS) :]) for row in rows], rivals)
+    charged = [_Charged(*row[len(_KINDS) :]) for row in rows]
+    return Look(request, names, charged, rivals, _near(connection, request, charged))
+
+
+def _near(connection: Connection, request: Request, charged: Sequence[_Charged]) -> Sequence[_Open]:
+    """An interactive request that is open on its accounts; of one that is interactive itself, all open ones there."""
+    if streams.is_interactive(request.mechanism):
+        numbers = streams.open_on(connection, request.charges)
+    else:
+        numbers = [] if not charged or charged[0].running is None else [charged[0].running]
+    return [_Open(*row) for row in connection.execute(_NUMBERED, {"numbers": numbers})] if numbers else ()
 
 
 def _sought(accounts: Sequence[int], contract: str) -> dict[str, object]:
@@ -269,7 +288,7 @@ def ended(
     if found is None:
         rows = [_Open(*row) for row in _OPEN_REQUESTS.rows(connection)]
     else:
-        rows = [row for one in found for row in one.rivals]
+        rows = [row for one in found for row in (*one.rivals, *one.near)]
     if not rows:
         return {}
     begun = [(row.request, row[_OWNER:]) for row in rows if row.state == "started"]
@@ -322,19 +341,31 @@ def start(connection: Connection, request: int, *, owner: Owner) -> None:
     _NEW_OWNER.put(connection, {"request": request, **vars(owner)})
 
 
-def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
-    """Charges what was reserved and stores the answer; raises ForfeitedError if the request was forfeited before."""
+def settle(connection: Connection, request: int, *, answer: bytes, stopped: Stopped | None = None) -> Stored:
+    """Charges what was reserved, or what a ladder cost that stopped before its end, and stores the answer.
+
+    Raises ForfeitedError if the request was forfeited before, InternalError for a stop that is not in its ladder.
+    """
     reserve, last = _held(connection, request, "started")
-    balances = tuple(_spend(connection, charge) for charge in reserve.charges)
+    realised = reserve.charges if stopped is None else _realised(reserve, stopped)
+    amounts = list(zip(reserve.charges, realised, strict=True))
+    balances = tuple(_spend(connection, held, real) for held, real in amounts)
+    if stopped is not None:
+        rest = [Charge(held.account, held.cost - real.cost) for held, real in amounts]
+        quotas.give_back(connection, [(reserve.actor, rest)])
     salt = secrets.token_bytes(_SALT_BYTES)
-    digest = canonical.salted_digest(salt, _text(answer))
-    entry = Settle(
-        seq=last + 1,
-        actor=reserve.actor,
-        request=request,
-        answer=digest,
-        charges=reserve.charges,
-        accounts=balances,
+    facts: dict[str, Any] = {
+        "seq": last + 1,
+        "actor": reserve.actor,
+        "request": request,
+        "answer": canonical.salted_digest(salt, _text(answer)),
+        "charges": realised,
+        "accounts": balances,
+    }
+    entry: Settle = (
+        Settle(**facts)
+        if stopped is None
+        else Stop(**facts, mechanism=stopped.mechanism, sensitivity=reserve.sensitivity, scales=stopped.scales)
     )
     with together(connection):
         (position,) = append_all(connection, [lambda _: entry], last=last)
@@ -345,11 +376,19 @@ def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
         request=request,
         position=position,
         reserve=reserve,
-        charges=reserve.charges,
+        charges=realised,
         accounts=balances,
         before=reading.before(connection, reserve),
+        stopped=stopped,
         answer=answer,
     )
+
+
+def _realised(reserve: Admitted, stopped: Stopped) -> tuple[Charge, ...]:
+    why = why_not_stopped(reserve, stopped.mechanism, stopped.charges, scales=stopped.scales)
+    if why is not None:
+        raise InternalError(f"request {reserve.seq} does not end so: {why}")
+    return stopped.charges
 
 
 def forfeit(connection: Connection, request: int) -> None:
@@ -475,6 +514,8 @@ def superseded_error(answer: Settled) -> SupersededError:
 def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Started | Reserved:
     request, starts = found.request, isinstance(holder, Owner)
     charged = _check_charged(connection, found)
+    if found.near:
+        raise streams.busy_error(request.mechanism, found.near[0].request)
     last = charged.last
     step = None if request.schedule is None else drawing.find(connection, request, found.names.get("question"))
     old = None if request.parent is None else _check_refines(connection, found, request.parent)
@@ -499,6 +540,8 @@ def _reserve(connection: Connection, found: Look, holder: Owner | Lease) -> Star
         (_NEW_OWNER if starts else _NEW_LEASE).put(connection, {"request": number, **vars(holder)})
         if request.parent is not None and old is None:
             _NEW_REFINEMENT.put(connection, {"parent": request.parent, "request": number})
+    if streams.is_interactive(request.mechanism):
+        streams.take(connection, request.charges, request=number)
     if step is not None:
         drawing.draw(connection, request.schedule or 0, step, request=number)
     if old is not None:
@@ -516,6 +559,8 @@ def _check_refines(connection: Connection, found: Look, parent: int) -> int | No
     row = connection.execute(_REFINING, {"parent": parent}).one_or_none()
     if row is None or row.state != "settled":
         raise RequestError(f"there is no answer to request {parent} that could be refined", request=parent)
+    if isinstance(reading.entry(connection, row.settled, Settle), Stop):
+        raise stopped_error(parent)
     if row.child is not None and connection.scalar(_STATE, {"request": row.child}) not in ("void", "forfeited"):
         raise RefinedError(f"the answer to request {parent} was refined by request {row.child}", request=row.child)
     if row.recovered is not None and parent < row.recovered:
@@ -528,6 +573,15 @@ def _check_refines(connection: Connection, found: Look, parent: int) -> int | No
     if old.question != found.names.get("question") or not sharpens(old, found.request):
         raise InternalError(f"request {parent} answered another question, or is no less sharp")
     return row.child if row.child is None else int(row.child)
+
+
+def stopped_error(request: int) -> RequestError:
+    """What is told to whoever would refine an answer at which a ladder stopped: its price is that of another law."""
+    return RequestError(
+        f"release {request} is the answer of a ladder that was reserved whole and stopped: it is not refined. Repeats"
+        " of it stay free; ask anew with fresh=True (--fresh) for a sharper one",
+        request=request,
+    )
 
 
 def _texts(request: Request) -> dict[str, str]:
@@ -668,10 +722,9 @@ def _lifted(account: int, cost: int, delta: int, cost_spent: int, delta_spent: i
     }
 
 
-def _spend(connection: Connection, charge: Charge) -> Balance:
-    """Moves a charge from the reserved to the spent amounts, and returns the account as it then stands."""
-    values = _lifted(charge.account, charge.cost, charge.delta, charge.cost, charge.delta)
-    (row,) = _LIFT_ONE.rows(connection, values)
+def _spend(connection: Connection, held: Charge, real: Charge) -> Balance:
+    """Lifts what was held, spends what it really cost, and returns the account as it then stands."""
+    (row,) = _LIFT_ONE.rows(connection, _lifted(held.account, held.cost, held.delta, real.cost, real.delta))
     return Balance(*row)
 
 

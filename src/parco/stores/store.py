@@ -37,6 +37,7 @@ from parco.stores.records import (
     Settled,
     Signed,
     Started,
+    Stopped,
     Stored,
 )
 from parco.stores.sealing import sealed
@@ -242,6 +243,17 @@ class Store(Corrected):
         stored = self._write(work)
         for request in answers:
             self.abandon(request)
+        return stored
+
+    @durable
+    def stop(self, request: int, *, answer: bytes, stopped: Stopped) -> Stored:
+        """Stores the answer of a ladder that was reserved whole and stopped before its end, and charges its steps.
+
+        The rest of the reservation is free again. What a stop may depend on is released output alone: docs/decisions,
+        "Settling less". ForfeitedError as `settle`; InternalError for steps or charges beyond what was reserved.
+        """
+        stored = self._write(lambda connection: requests.settle(connection, request, answer=answer, stopped=stopped))
+        self.abandon(request)
         return stored
 
     def forfeit(self, request: int) -> None:

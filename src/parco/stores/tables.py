@@ -7,8 +7,9 @@ entries, kept so that spending is one conditional UPDATE. `answers`, `secrets`, 
 may. `tree` holds the nodes of the Merkle tree, each with the leaf that completes it, and `heads` what was signed after
 each commit; `keys` signs, and `strays` are heads seen outside that this ledger signed and does not extend. `ancestors`
 says whom the releases of a derived data set charge besides, `quotas`, `quota_members` and `quota_amounts` what some
-actors may take of accounts; they are projections, too. Every store has the same tables; what a database system adds to
-them (SQLite's triggers below, PostgreSQL's in `postgres_schema`) keeps all that is only added from being changed.
+actors may take of accounts, `streams` which request an account may have to itself; they are projections, too. Every
+store has the same tables; what a database system adds to them (SQLite's triggers below, PostgreSQL's in
+`postgres_schema`) keeps all that is only added from being changed.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ __all__ = [
     "secrets",
     "steps",
     "strays",
+    "streams",
     "texts",
     "tree",
 ]
@@ -246,6 +248,15 @@ refinements = Table(
     metadata,
     _key("parent", ForeignKey("requests.request")),
     Column("request", Integer, ForeignKey("requests.request"), nullable=False, unique=True),
+    sqlite_strict=True,
+)
+
+# The last interactive request on an account: while that is open, no other is admitted there.
+streams = Table(
+    "streams",
+    metadata,
+    _key("account", ForeignKey("accounts.account")),
+    Column("request", Integer, ForeignKey("requests.request"), nullable=False),
     sqlite_strict=True,
 )
 

@@ -13,7 +13,7 @@ from parco.stores import heads, reading, verify
 
 __all__ = ["VERSION", "run_steps"]
 
-VERSION = 5
+VERSION = 6
 """The version of the tables that this parco reads and writes."""
 
 # What each version added. 1 is the first.
@@ -95,6 +95,11 @@ _GOVERNANCE = (
     " FOREIGN KEY(account) REFERENCES accounts (account)) STRICT",
 )
 
+_STREAMS = (
+    "CREATE TABLE streams (account INTEGER NOT NULL, request INTEGER NOT NULL, PRIMARY KEY (account),"
+    " FOREIGN KEY(account) REFERENCES accounts (account), FOREIGN KEY(request) REFERENCES requests (request)) STRICT",
+)
+
 
 def run_steps(connection: Connection, version: int) -> None:
     """Takes a ledger from `version` to VERSION; VerificationError, and nothing changes, if it does not add up.
@@ -130,7 +135,12 @@ def _to_5(connection: Connection) -> None:
         _execute(connection, statements)
 
 
-_STEPS = {2: _to_2, 3: _to_3, 4: _to_4, 5: _to_5}
+def _to_6(connection: Connection) -> None:
+    """Interactive mechanisms have their accounts to themselves. A ledger of before has none."""
+    _execute(connection, _STREAMS)
+
+
+_STEPS = {2: _to_2, 3: _to_3, 4: _to_4, 5: _to_5, 6: _to_6}
 
 
 def _execute(connection: Connection, statements: tuple[str, ...]) -> None:

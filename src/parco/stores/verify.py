@@ -29,8 +29,9 @@ class Shown:
     the last request that refines an answered one, `corrections` each one's tag, by what it is about and its entry, and
     what a `supersede` puts instead, `recosts` what each added to an account, `ancestors` each data set with each
     account that it descends from, `quotas` the name of a quota and what replaced it, by its entry, `limits` its amount
-    for an account and what is used of that, `members` its actors. Not compared by `check`: the public `keys`, and the
-    sizes of heads that nothing has answered for, which no entry knows.
+    for an account and what is used of that, `members` its actors, `streams` the last interactive request on an account.
+    Not compared by `check`: the public `keys`, and the sizes of heads that nothing has answered for, which no entry
+    knows.
     """
 
     size: int
@@ -51,6 +52,7 @@ class Shown:
     quotas: Mapping[int, tuple[str, int | None]] = field(default_factory=dict)
     limits: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     members: frozenset[tuple[int, str]] = frozenset()
+    streams: Mapping[int, int] = field(default_factory=dict)
     keys: frozenset[str] = frozenset()
     unanswered: tuple[int, ...] = ()
 
@@ -79,6 +81,7 @@ _WORDS = {
     "quotas": "the quotas",
     "limits": "the amounts of quotas",
     "members": "the members of quotas",
+    "streams": "the list of interactive requests",
 }
 
 
@@ -126,6 +129,7 @@ def shown(connection: Connection) -> Shown:
         },
         recosts={(row.seq, row.account): (row.cost, row.delta) for row in connection.execute(select(tables.recosts))},
         **_governance(connection),
+        streams={row.account: row.request for row in connection.execute(select(tables.streams))},
         keys=frozenset(connection.scalars(select(tables.keys.c.key))),
         unanswered=tuple(size for _, size, entry in lost if entry is None),
     )
@@ -193,6 +197,7 @@ def _added_up(state: State) -> Shown:
             for row in share.quota.accounts
         },
         members=frozenset((number, actor) for number, share in state.shares.items() for actor in share.quota.members),
+        streams=dict(state.streams),
     )
 
 
