@@ -134,7 +134,7 @@ def check(connection: Connection) -> Standing:
     head = Head(**dict(zip(_FIELDS, facts, strict=True)))
     size, nodes = head.size, {row[0]: bytes(row[2]) for row in rows if row[2] is not None}
     _require(last_entry == size and body is not None, f"its last entry is not that of its last head, {size}")
-    root = merkle.root(size, _reader(nodes))
+    root = _root(size, _under(size, nodes))
     same = nodes.get(size, b"")[:_HASH_BYTES] == merkle.leaf(body)
     _require(same, f"entry {size} differs from the one that was signed")
     _require(root.hex() == head.root, "its tree has another root than its last head")
@@ -170,7 +170,7 @@ def seal(
     key = known or keys.make(connection)
     head = Head(
         size=size,
-        root=merkle.root(size, _reader(nodes)).hex(),
+        root=_root(size, _under(size, nodes)).hex(),
         accounts=_digest(accounts),
         previous=None if before.head is None else before.head.digest,
         key=key.public,
@@ -271,6 +271,21 @@ def _reader(nodes: Mapping[int, bytes]) -> Node:
         return found
 
     return read
+
+
+def _under(size: int, nodes: Mapping[int, bytes]) -> tuple[tuple[int, bytes], ...]:
+    """The rows of the tree that the root over `size` entries is made of, the last first; a missing one is empty."""
+    found = []
+    while size:
+        found.append((size, nodes.get(size, b"")))
+        size &= size - 1
+    return tuple(found)
+
+
+# The root that one commit signs is the one that the next finds under the rows that it reads.
+@lru_cache(maxsize=8)
+def _root(size: int, rows: tuple[tuple[int, bytes], ...]) -> bytes:
+    return merkle.root(size, _reader(dict(rows)))
 
 
 def _split(rows: Sequence[tuple[Any, ...]]) -> tuple[tuple[tuple[int, ...], ...], list[tuple[Any, ...]]]:
