@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, bindparam, func, select
@@ -21,7 +20,6 @@ __all__ = [
     "last_entry",
     "note_key",
     "stands",
-    "together",
 ]
 
 _THIS = "parco: what this transaction did"
@@ -29,13 +27,6 @@ _THIS = "parco: what this transaction did"
 _LAST = Prepared(select(func.max(tables.entries.c.seq)))
 _BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
 _INSERT = Insertion(tables.entries)
-
-
-def together(connection: Connection) -> AbstractContextManager[object]:
-    """Statements inside, none of whose results is looked at, go to a server all at once; the first fault is raised."""
-    send: Callable[[Connection], AbstractContextManager[object]] | None
-    send = connection.get_execution_options().get("together")
-    return nullcontext() if send is None else send(connection)
 
 
 def append(connection: Connection, make: Callable[[int], Entry]) -> int:

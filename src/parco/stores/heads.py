@@ -22,9 +22,9 @@ from parco.ledger.heads import Head, accounts_digest
 from parco.ledger.merkle import Node
 from parco.ledger.proofs import Consistency, Inclusion
 from parco.stores import keys, tables
-from parco.stores.append import appended, key_changed, together
+from parco.stores.append import appended, key_changed
 from parco.stores.keys import SigningKey
-from parco.stores.statements import FEW, ONE, Insertion, Prepared
+from parco.stores.statements import FEW, ONE, Insertion, Prepared, together
 
 __all__ = [
     "Standing",

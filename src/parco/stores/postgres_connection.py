@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -14,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 
 from parco.errors import LedgerFormatError, RequestError, StorageError
+from parco.stores.postgres_cursor import ServerCursor, run_plain
 from parco.stores.postgres_schema import SCHEMA, WRITING
 from parco.stores.upgrade import VERSION
 
@@ -68,18 +68,13 @@ def opener(where: Target) -> Callable[[], Connection]:
 
     def open_connection() -> Connection:
         _OPENED.target = where
-        return _engine().connect().execution_options(ledger=where.name, together=_together)
+        return _engine().connect().execution_options(ledger=where.name, cursor=ServerCursor)
 
     return open_connection
 
 
 # What the one engine of this process is to open next, a thread each.
 _OPENED = threading.local()
-
-
-def _together(connection: Connection) -> AbstractContextManager[object]:
-    driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
-    return driver.pipeline()
 
 
 @cache
@@ -100,12 +95,10 @@ def _engine() -> Engine:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         options = connection.get_execution_options()
-        # Several statements in one go, without parameters: one way to the server and back.
-        cursor = connection.connection.driver_connection.execute(options["begin"])  # type: ignore[union-attr]
-        while cursor.nextset():
-            pass
-        if cursor.description is not None:
-            _check_safe(cursor.fetchone(), options["ledger"])
+        driver: Any = connection.connection.driver_connection
+        settings = run_plain(driver, options["begin"])
+        if settings:
+            _check_safe(settings, options["ledger"])
 
     return engine
 
@@ -144,7 +137,8 @@ def may_read_secrets(connection: Connection) -> bool:
 
 
 def _connect(where: Target) -> psycopg.Connection[Any]:
-    connection = psycopg.connect(**where.arguments, autocommit=True)
+    # psycopg prepares nothing by itself: with a rollback, it would have the server forget what `ServerCursor` prepared.
+    connection = psycopg.connect(**where.arguments, autocommit=True, prepare_threshold=None)
     try:
         if connection.info.server_version < _VERSION_MIN:
             raise StorageError(f"{where.name} is older than PostgreSQL 13: it cannot hold a ledger")

@@ -34,12 +34,12 @@ from parco.ledger.accounts import Admitted, sharpens
 from parco.ledger.entries import Balance, Charge, Draw, Entry, Forfeit, Open, Refine, Reserve, Settle, Start, Void
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
 from parco.stores import drawing, lineage, quotas, reading, tables, texts
-from parco.stores.append import append_all, together
+from parco.stores.append import append_all
 from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
 from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled, Started, Stored
 from parco.stores.signing import check_secret
-from parco.stores.statements import ONE, Insertion, Prepared
+from parco.stores.statements import ONE, Insertion, Prepared, together
 
 __all__ = [
     "Look",

@@ -3,27 +3,52 @@
 SQLAlchemy writes the statement, so that it is the same for every database; its way to run one takes longer than the
 database does. Values go in as the driver takes them (text, bytes, integers, None) and rows come out as its tuples. Who
 listens for SQLAlchemy's event `before_cursor_execute` is told of these statements as well: so are faults put before
-each of them.
+each of them. What stands in a `together` is one statement for a server, which is asked once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import ClauseElement, ColumnElement, Connection, Dialect, Table, bindparam, insert, literal_column
 
-__all__ = ["FEW", "ONE", "Insertion", "Prepared"]
+from parco.errors import InternalError
+
+__all__ = ["FEW", "ONE", "Insertion", "Prepared", "together"]
 
 ONE: ColumnElement[int] = literal_column("1")
 """Written out: a server makes a new plan whenever a LIMIT is a parameter."""
 
-_CURSOR = "parco: cursor"
+_LINE = "parco: line to the driver"
 
 FEW = 4
 """Rows that one statement adds at most: as many as a release adds to a table."""
 
 Values = Mapping[str, object]
+
+
+@contextmanager
+def together(connection: Connection) -> Iterator[None]:
+    """Statements inside, none of whose rows is looked at, reach a server as one; a file is given each as it comes.
+
+    They see the database as it was before all of them, and their constraints are checked behind all of them.
+    """
+    if connection.dialect.name != "postgresql":
+        yield
+        return
+    line = _line(connection)
+    line.waiting = waiting = list[_Waiting]()
+    try:
+        yield
+    finally:
+        line.waiting = None
+    if waiting:
+        _send(connection, line, waiting)
 
 
 class Prepared:
@@ -44,25 +69,38 @@ class Prepared:
 
     def put(self, connection: Connection, values: Values) -> None:
         """Runs it; nothing is looked at but a fault."""
-        self._run(connection, values)
+        line = _line(connection)
+        if line.waiting is None:
+            self._run(connection, values)
+        else:
+            line.waiting.append(_Waiting(self._for(connection), values))
 
     def counting(self, connection: Connection, values: Values) -> Callable[[], int]:
-        """Runs it, and gives what tells how many rows it changed, behind the `together` that this stands in."""
-        compiled = self._for(connection)
-        cursor = _cursor(connection, compiled.text, own=True)
-        cursor.execute(compiled.text, compiled.given(values))
-        return lambda: int(cursor.rowcount)
+        """Runs it, and gives what tells how many rows it changed, behind the `together` that this stands in.
+
+        One of them at most stands in it.
+        """
+        line = _line(connection)
+        if line.waiting is None:
+            changed = self.count(connection, values)
+            return lambda: changed
+        one = _Waiting(self._for(connection), values, counts=True)
+        line.waiting.append(one)
+        return lambda: one.changed
 
     def put_all(self, connection: Connection, values: Sequence[Values]) -> None:
         """Runs it once for each; the values have the same names. For a file: a server would be asked as often."""
         compiled = self._for(connection)
-        _cursor(connection, compiled.text).executemany(compiled.text, [compiled.given(one) for one in values])
+        _told(connection, compiled.text)
+        _line(connection).cursor.executemany(compiled.text, [compiled.given(one) for one in values])
 
     def _run(self, connection: Connection, values: Values) -> Any:  # noqa: ANN401 - a driver's cursor
-        compiled = self._for(connection)
-        cursor = _cursor(connection, compiled.text)
-        cursor.execute(compiled.text, compiled.given(values))
-        return cursor
+        compiled, line = self._for(connection), _line(connection)
+        if line.waiting is not None:
+            raise InternalError("a statement whose rows are looked at stands among those that are sent together")
+        _told(connection, compiled.text)
+        line.cursor.execute(compiled.text, compiled.given(values))
+        return line.cursor
 
     def _for(self, connection: Connection) -> _Compiled:
         name = connection.dialect.name
@@ -95,7 +133,8 @@ class Insertion:
     def _copy(self, connection: Connection, rows: Sequence[Values]) -> None:
         names = [column.name for column in self._table.columns]
         text = f"COPY {self._table.name} ({', '.join(names)}) FROM STDIN"
-        with _cursor(connection, text).copy(text) as copy:
+        _told(connection, text)
+        with _line(connection).cursor.copy(text) as copy:
             for row in rows:
                 copy.write_row([row[name] for name in names])
 
@@ -121,18 +160,70 @@ class _Compiled:
 
     def given(self, values: Values) -> Values | Sequence[object]:
         """The values in the driver's form."""
-        all_values = {**self._own, **values} if self._own else values
+        all_values = self.named(values)
         return all_values if self._names is None else [all_values[name] for name in self._names]
 
+    def named(self, values: Values) -> Values:
+        """The values by their names, and its own."""
+        return {**self._own, **values} if self._own else values
 
-def _cursor(connection: Connection, text: str, *, own: bool = False) -> Any:  # noqa: ANN401 - a driver's cursor
-    """The one cursor of a connection, since making one takes psycopg as long as a short statement; or another."""
+
+@dataclass
+class _Waiting:
+    """A statement that waits for those that it is sent with; how many rows it changed, where it `counts`."""
+
+    compiled: _Compiled
+    values: Values
+    counts: bool = False
+    changed: int = 0
+
+
+@dataclass
+class _Line:
+    """The one cursor of a connection, which its option `cursor` makes if it has one; and what waits to be sent."""
+
+    cursor: Any
+    waiting: list[_Waiting] | None = field(default=None)
+
+
+def _line(connection: Connection) -> _Line:
+    kept = connection.info
+    line: _Line | None = kept.get(_LINE)
+    if line is None:
+        driver: Any = connection.connection.driver_connection
+        own = connection.get_execution_options().get("cursor")
+        line = kept[_LINE] = _Line(driver.cursor() if own is None else own(driver))
+    return line
+
+
+def _told(connection: Connection, text: str) -> None:
     told = connection.engine.dispatch.before_cursor_execute
     if told:
         told(connection, None, text, None, None, False)
-    kept = connection.info
-    if own or _CURSOR not in kept:
-        driver: Any = connection.connection.driver_connection
-        cursor = driver.cursor()
-        return cursor if own else kept.setdefault(_CURSOR, cursor)
-    return kept[_CURSOR]
+
+
+def _send(connection: Connection, line: _Line, waiting: Sequence[_Waiting]) -> None:
+    # What counts comes last: of a statement in WITH, the driver is not told how many rows it changed.
+    order = sorted(waiting, key=lambda one: one.counts)
+    if sum(one.counts for one in order) > 1:
+        raise InternalError("of statements that are sent together, one at most is counted")
+    text = _joined(tuple(one.compiled.text for one in order))
+    values = {
+        f"{name}_{place}": value
+        for place, one in enumerate(order)
+        for name, value in one.compiled.named(one.values).items()
+    }
+    _told(connection, text)
+    line.cursor.execute(text, values)
+    order[-1].changed = int(line.cursor.rowcount)
+
+
+@lru_cache(maxsize=64)
+def _joined(texts: tuple[str, ...]) -> str:
+    """Statements as one, the last one behind the others; the names of their values have their place behind them."""
+    *before, last = (_NAMED.sub(rf"%(\g<1>_{place})s", text) for place, text in enumerate(texts))
+    named = ", ".join(f"part_{place} AS ({text})" for place, text in enumerate(before))
+    return f"WITH {named} {last}" if before else last
+
+
+_NAMED = re.compile(r"%\((\w+)\)s")
