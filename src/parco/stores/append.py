@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from parco.errors import InternalError
 from parco.ledger.entries import Entry, encode
 from parco.stores import tables
 from parco.stores.statements import Insertion, Prepared
@@ -14,6 +15,7 @@ from parco.stores.statements import Insertion, Prepared
 __all__ = [
     "append",
     "append_all",
+    "append_each",
     "appended",
     "forget_appended",
     "key_changed",
@@ -41,6 +43,21 @@ def append_all(connection: Connection, makes: Sequence[Callable[[int], Entry]], 
     _INSERT.put(connection, *({"seq": seq, "body": body} for seq, body in rows))
     _this(connection).appended.extend(rows)
     return list(sequences)
+
+
+def append_each(connection: Connection, entries: Iterable[Entry], *, last: int) -> None:
+    """Stores entries that follow entry `last`, however many: each is made while the database takes those before it."""
+    kept = _this(connection).appended
+
+    def rows() -> Iterator[tuple[int, bytes]]:
+        for seq, entry in enumerate(entries, start=last + 1):
+            if entry.seq != seq:
+                raise InternalError(f"entry {entry.seq} is to be stored as entry {seq}")
+            row = (seq, encode(entry))
+            kept.append(row)
+            yield row
+
+    _INSERT.stream(connection, rows())
 
 
 def last_entry(connection: Connection) -> int:

@@ -7,8 +7,7 @@ one statement before what it does and one behind it, and writes nodes and head: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -164,8 +163,11 @@ def seal(
     stored = sorted((seq, bytes(body)) for seq, body, _ in added)
     _require(stored == written and added[0][2] == size, f"what follows entry {old} was not stored as it was written")
     nodes = dict(before.nodes)
-    for seq, body in written:
-        nodes[seq] = b"".join(merkle.completed(seq, merkle.leaf(body), _reader(nodes)))
+    grown: Iterable[tuple[int, bytes]] = _grown(nodes, written)
+    if len(written) > FEW:
+        _ADD_NODES.stream(connection, grown)
+        grown = ()
+    few = [{"size": seq, "nodes": row} for seq, row in grown]
     known = keys.current(connection) if before.key is None or key_changed(connection) else before.key
     key = known or keys.make(connection)
     head = Head(
@@ -176,10 +178,19 @@ def seal(
         key=key.public,
     )
     head = head.signed(key.sign(head.statement))
-    with together(connection) if len(written) <= FEW else nullcontext():
-        _ADD_NODES.put(connection, *({"size": seq, "nodes": nodes[seq]} for seq, _ in written))
+    with together(connection):
+        if few:
+            _ADD_NODES.put(connection, *few)
         _ADD_HEAD.put(connection, vars(head))
     return head
+
+
+def _grown(nodes: dict[int, bytes], written: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """The tree's new rows, each of which is added to `nodes`."""
+    read = _reader(nodes)
+    for seq, body in written:
+        nodes[seq] = b"".join(merkle.completed(seq, merkle.leaf(body), read))
+        yield seq, nodes[seq]
 
 
 def last(connection: Connection) -> Head | None:

@@ -1,8 +1,8 @@
 """Statements that come again, given to PostgreSQL's own library: psycopg's cursors take longer than the server does.
 
 A statement is parsed by the server when it comes a second time on a connection, and from then on called by its name.
-Values go as text, or as bytes where they are bytes; rows come in the server's binary form, of which a ledger has three
-kinds: whole numbers, text and bytes. While the server works, other threads do too.
+Values go as text, lists of numbers too, or as bytes where they are bytes; rows come in the server's binary form, and a
+ledger has three kinds of it: whole numbers, text and bytes. While the server works, other threads do too.
 """
 
 from __future__ import annotations
@@ -125,9 +125,10 @@ def _numbered(text: str) -> tuple[bytes, tuple[str, ...]]:
     return _NAMED.sub(lambda found: places[found[1]], text).replace("%%", "%").encode(), names
 
 
-def _sent(values: Mapping[str, object], names: tuple[str, ...]) -> tuple[list[bytes | None], list[int], list[int]]:
+def _sent(values: Mapping[str, object], names: tuple[str, ...]) -> tuple[list[Any], list[int], list[int]]:
     """Values as they go to the server, and of each its type (0 where the statement says it) and its form."""
-    given: list[bytes | None] = []
+    # psycopg takes None for null, though it does not say so of this one.
+    given: list[Any] = []
     types, formats = [0] * len(names), [0] * len(names)
     for place, name in enumerate(names):
         value = values[name]
@@ -135,8 +136,16 @@ def _sent(values: Mapping[str, object], names: tuple[str, ...]) -> tuple[list[by
             types[place], formats[place] = _BYTEA, 1
             given.append(value)
         else:
-            given.append(None if value is None else str(value).encode())
+            given.append(_as_text(value))
     return given, types, formats
+
+
+def _as_text(value: object) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return f"{{{','.join(map(str, value))}}}".encode()
+    return str(value).encode()
 
 
 def _checked(result: PGresult) -> PGresult:

@@ -9,7 +9,7 @@ each of them. What stands in a `together` is one statement for a server, which i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,7 +19,7 @@ from sqlalchemy import ClauseElement, ColumnElement, Connection, Dialect, Table,
 
 from parco.errors import InternalError
 
-__all__ = ["FEW", "ONE", "Insertion", "Prepared", "together"]
+__all__ = ["FEW", "ONE", "Change", "Insertion", "Prepared", "together"]
 
 ONE: ColumnElement[int] = literal_column("1")
 """Written out: a server makes a new plan whenever a LIMIT is a parameter."""
@@ -88,11 +88,16 @@ class Prepared:
         line.waiting.append(one)
         return lambda: one.changed
 
-    def put_all(self, connection: Connection, values: Sequence[Values]) -> None:
-        """Runs it once for each; the values have the same names. For a file: a server would be asked as often."""
-        compiled = self._for(connection)
+    def text(self, connection: Connection) -> str:
+        """The statement as the driver takes it."""
+        return self._for(connection).text
+
+    def count_each(self, connection: Connection, values: Iterable[Values]) -> int:
+        """Runs it once for each, and counts the rows it changed in all; a server would be asked as often."""
+        compiled, cursor = self._for(connection), _line(connection).cursor
         _told(connection, compiled.text)
-        _line(connection).cursor.executemany(compiled.text, [compiled.given(one) for one in values])
+        cursor.executemany(compiled.text, map(compiled.given, values))
+        return int(cursor.rowcount)
 
     def _run(self, connection: Connection, values: Values) -> Any:  # noqa: ANN401 - a driver's cursor
         compiled, line = self._for(connection), _line(connection)
@@ -110,12 +115,28 @@ class Prepared:
         return compiled
 
 
+class Change:
+    """An UPDATE of rows by their `number`, however many: a file runs `each`, a server `listed`, by all `numbers`."""
+
+    def __init__(self, *, each: ClauseElement, listed: ClauseElement) -> None:
+        self._each, self._listed = Prepared(each), Prepared(listed)
+
+    def count(self, connection: Connection, numbers: Sequence[int], values: Values) -> int:
+        """How many rows it changed; `values` are the same for all."""
+        if not numbers:
+            return 0
+        if connection.dialect.name == "postgresql":
+            return self._listed.count(connection, {"numbers": numbers, **values})
+        return self._each.count_each(connection, ({"number": number, **values} for number in numbers))
+
+
 class Insertion:
     """An INSERT of whole rows into a table: a few in one statement, many as the database takes them fastest."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._each = Prepared(insert(table))
+        self._names = [column.name for column in table.columns]
         self._few: dict[int, Prepared] = {}
 
     def put(self, connection: Connection, *rows: Values) -> None:
@@ -125,18 +146,26 @@ class Insertion:
         elif len(rows) <= FEW:
             values = {f"{name}_{place}": value for place, row in enumerate(rows) for name, value in row.items()}
             self._of(len(rows)).put(connection, values)
-        elif connection.dialect.name == "postgresql":
-            self._copy(connection, rows)
         else:
-            self._each.put_all(connection, rows)
+            names = self._names
+            self.stream(connection, (tuple([row[name] for name in names]) for row in rows))
 
-    def _copy(self, connection: Connection, rows: Sequence[Values]) -> None:
-        names = [column.name for column in self._table.columns]
+    def stream(self, connection: Connection, rows: Iterable[Sequence[object]]) -> None:
+        """Adds rows, the values of each in the order of the columns, in no `together`.
+
+        Each is taken when its turn comes, so that a server adds some while the next are made.
+        """
+        names, line = self._names, _line(connection)
+        if connection.dialect.name != "postgresql":
+            text = self._each.text(connection)
+            _told(connection, text)
+            line.cursor.executemany(text, rows)
+            return
         text = f"COPY {self._table.name} ({', '.join(names)}) FROM STDIN"
         _told(connection, text)
-        with _line(connection).cursor.copy(text) as copy:
+        with line.cursor.copy(text) as copy:
             for row in rows:
-                copy.write_row([row[name] for name in names])
+                copy.write_row(row)
 
     def _of(self, count: int) -> Prepared:
         if count not in self._few:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from parco.errors import InternalError, StorageError, VerificationError
 from parco.ledger.accounts import State
-from parco.stores import quotas, reading, requests, revision, schedules, signing, verify
+from parco.stores import ending, quotas, reading, requests, revision, schedules, signing, verify
 from parco.stores.corrected import Corrected
 from parco.stores.durable import durable
 from parco.stores.lease import Lease, Watch, granted
@@ -251,14 +251,14 @@ class Store(Corrected):
     @durable
     def forfeit_all(self, numbers: Sequence[int]) -> None:
         """The same for several requests, in one commit."""
-        self._write(lambda connection: requests.end(connection, dict.fromkeys(numbers, "started")))
+        self._write(lambda connection: ending.end(connection, dict.fromkeys(numbers, "started")))
         for number in numbers:
             self.abandon(number)
 
     @durable
     def void(self, request: int) -> None:
         """Gives back the reservation of a request that never started; InternalError for any other."""
-        self._write(lambda connection: requests.void(connection, request))
+        self._write(lambda connection: ending.void(connection, request))
 
     @durable
     def tidy(self, *, gone: Collection[str] = ()) -> list[int]:
@@ -270,7 +270,7 @@ class Store(Corrected):
 
         def work(connection: Connection) -> list[int]:
             over = self._over(connection, None, gone=frozenset(gone))
-            requests.end(connection, over)
+            ending.end(connection, over)
             return list(over)
 
         return self._write(work)
@@ -379,7 +379,7 @@ class Store(Corrected):
         found = [requests.look(connection, request) for request in attempt.wanted]
         over = self._over(connection, found, gone=frozenset())
         if over:
-            requests.end(connection, over)
+            ending.end(connection, over)
             return False
         for place, (request, serve) in enumerate(zip(attempt.wanted, attempt.serves, strict=True)):
             # What the one before stored is known to the next.
