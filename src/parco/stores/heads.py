@@ -23,9 +23,10 @@ from parco.ledger.proofs import Consistency, Inclusion
 from parco.stores import keys, tables
 from parco.stores.append import appended, key_changed
 from parco.stores.keys import SigningKey
-from parco.stores.statements import FEW, ONE, Insertion, Prepared, together
+from parco.stores.statements import FEW, ONE, Ahead, Insertion, Prepared, together
 
 __all__ = [
+    "AHEAD",
     "Standing",
     "at",
     "check",
@@ -91,6 +92,9 @@ def _standing() -> Prepared:
 
 
 _STANDING = _standing()
+AHEAD: Ahead = (_STANDING, {})
+"""What `check` asks."""
+
 # Between two ends, so that a server that plans for any of them expects a few; and whether there is any behind.
 _ADDED = _and_accounts(
     select(_ENTRIES.seq, _ENTRIES.body, select(func.max(_ENTRIES.seq)).scalar_subquery()).where(

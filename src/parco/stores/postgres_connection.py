@@ -13,8 +13,9 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 
 from parco.errors import LedgerFormatError, RequestError, StorageError
-from parco.stores.postgres_cursor import ServerCursor, run_plain
+from parco.stores.postgres_cursor import LedgerConnection, ServerCursor
 from parco.stores.postgres_schema import SCHEMA, WRITING
+from parco.stores.statements import foreseen
 from parco.stores.upgrade import VERSION
 
 __all__ = ["BEGIN_READ", "Target", "begin_repeat", "begin_write", "identity_of", "may_read_secrets", "opener", "target"]
@@ -68,13 +69,17 @@ def opener(where: Target) -> Callable[[], Connection]:
 
     def open_connection() -> Connection:
         _OPENED.target = where
-        return _engine().connect().execution_options(ledger=where.name, cursor=ServerCursor)
+        return _engine().connect().execution_options(ledger=where.name, cursor=_server_cursor)
 
     return open_connection
 
 
 # What the one engine of this process is to open next, a thread each.
 _OPENED = threading.local()
+
+
+def _server_cursor(driver: LedgerConnection) -> ServerCursor:
+    return driver.server
 
 
 @cache
@@ -96,7 +101,7 @@ def _engine() -> Engine:
     def begin(connection: Connection) -> None:
         options = connection.get_execution_options()
         driver: Any = connection.connection.driver_connection
-        settings = run_plain(driver, options["begin"])
+        settings = driver.server.begin(options["begin"], foreseen(connection))
         if settings:
             _check_safe(settings, options["ledger"])
 
@@ -136,9 +141,9 @@ def may_read_secrets(connection: Connection) -> bool:
     return bool(connection.exec_driver_sql(asked).scalar())
 
 
-def _connect(where: Target) -> psycopg.Connection[Any]:
-    # psycopg prepares nothing by itself: with a rollback, it would have the server forget what `ServerCursor` prepared.
-    connection = psycopg.connect(**where.arguments, autocommit=True, prepare_threshold=None)
+def _connect(where: Target) -> LedgerConnection:
+    # psycopg prepares nothing by itself: with a rollback, it would have the server forget what `server` prepared.
+    connection = LedgerConnection.connect(**where.arguments, autocommit=True, prepare_threshold=None)
     try:
         if connection.info.server_version < _VERSION_MIN:
             raise StorageError(f"{where.name} is older than PostgreSQL 13: it cannot hold a ledger")

@@ -38,10 +38,12 @@ from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
 from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled, Started, Stored
 from parco.stores.signing import check_secret
-from parco.stores.statements import ONE, Insertion, Prepared, together
+from parco.stores.statements import ONE, Ahead, Insertion, Prepared, together
 
 __all__ = [
     "Look",
+    "ahead_of_begin",
+    "ahead_of_settle",
     "check_charged",
     "decide",
     "ended",
@@ -227,16 +229,21 @@ class Look:
 
 def look(connection: Connection, request: Request) -> Look:
     """Finds a request's texts, and the open requests with its key or question."""
-    accounts, wanted = [charge.account for charge in request.charges], _texts(request)
-    lookups = {kind: texts.lookup(kind, wanted[kind]) if kind in wanted else None for kind in _KINDS}
-    rows = _charged(len(accounts)).rows(connection, _sought(accounts, request.contract) | lookups)
-    names = dict(zip(_KINDS, rows[0], strict=False)) if rows else texts.find_all(connection, wanted)
+    rows = _charged(len(request.charges)).rows(connection, _asked(request))
+    names = dict(zip(_KINDS, rows[0], strict=False)) if rows else texts.find_all(connection, _texts(request))
     names = {kind: digest for kind, digest in names.items() if digest is not None}
     rivals: Sequence[_Open] = ()
     if "key" in names or "question" in names:
         open_ones = {"question": names.get("question"), "key_digest": names.get("key")}
         rivals = [_Open(*row) for row in _RIVALS.rows(connection, open_ones)]
     return Look(request, names, [_Charged(*row[len(_KINDS) :]) for row in rows], rivals)
+
+
+def _asked(request: Request) -> dict[str, object]:
+    """What `_charged` is asked for a request."""
+    wanted = _texts(request)
+    lookups = {kind: texts.lookup(kind, wanted[kind]) if kind in wanted else None for kind in _KINDS}
+    return _sought([charge.account for charge in request.charges], request.contract) | lookups
 
 
 def _sought(accounts: Sequence[int], contract: str) -> dict[str, object]:
@@ -311,6 +318,16 @@ def start(connection: Connection, request: int, *, owner: Owner) -> None:
     _NEW_OWNER.put(connection, {"request": request, **vars(owner)})
 
 
+def ahead_of_begin(request: Request) -> Ahead:
+    """What `look` asks first."""
+    return _charged(len(request.charges)), _asked(request)
+
+
+def ahead_of_settle(request: int) -> Ahead:
+    """What `settle` asks first."""
+    return _RESERVE, {"number": request}
+
+
 def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
     """Charges what was reserved and stores the answer; raises ForfeitedError if the request was forfeited before."""
     reserve, last = _held(connection, request, "started")
@@ -327,9 +344,8 @@ def settle(connection: Connection, request: int, *, answer: bytes) -> Stored:
     )
     with together(connection):
         (position,) = append_all(connection, [lambda _: entry], last=last)
-        moved = _moving(connection, request, before="started", after="settled", position=position)
+        _move(connection, request, before="started", after="settled", position=position)
         _NEW_ANSWER.put(connection, {"request": request, "salt": salt, "body": answer})
-    moved()
     return Stored(
         request=request,
         position=position,
@@ -570,24 +586,10 @@ def not_in(state: str, request: int, found: str | None) -> ForfeitedError | Requ
     return InternalError(f"request {request} is {found or 'unknown'}, not {state}")
 
 
-def _move(connection: Connection, request: int, *, before: str, after: str) -> None:
-    _moving(connection, request, before=before, after=after)()
-
-
-def _moving(
-    connection: Connection, request: int, *, before: str, after: str, position: int | None = None
-) -> Callable[[], None]:
-    """One conditional UPDATE takes a request from one state to the next: nobody else can have done so.
-
-    What is returned says whether it did, behind the `together` that this stands in.
-    """
-    moved = _MOVE.counting(connection, {"number": request, "before": before, "after": after, "position": position})
-
-    def check() -> None:
-        if moved() != 1:
-            raise InternalError(f"request {request} is no longer {before}")
-
-    return check
+def _move(connection: Connection, request: int, *, before: str, after: str, position: int | None = None) -> None:
+    """One conditional UPDATE takes a request from one state to the next: nobody else can have done so."""
+    values = {"number": request, "before": before, "after": after, "position": position}
+    _MOVE.put_one(connection, values, otherwise=InternalError(f"request {request} is no longer {before}"))
 
 
 def _lifted(account: int, cost: int, delta: int, cost_spent: int, delta_spent: int) -> dict[str, int]:

@@ -3,7 +3,7 @@
 SQLAlchemy writes the statement, so that it is the same for every database; its way to run one takes longer than the
 database does. Values go in as the driver takes them (text, bytes, integers, None) and rows come out as its tuples. Who
 listens for SQLAlchemy's event `before_cursor_execute` is told of these statements as well: so are faults put before
-each of them. What stands in a `together` is one statement for a server, which is asked once.
+each of them. What stands in a `together` is one statement for a server.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import ClauseElement, ColumnElement, Connection, Dialect, Table, bindparam, insert, literal_column
 
 from parco.errors import InternalError
 
-__all__ = ["FEW", "ONE", "Change", "Insertion", "Prepared", "together"]
+__all__ = ["FEW", "ONE", "Ahead", "Change", "Insertion", "Prepared", "foresee", "foreseen", "together"]
 
 ONE: ColumnElement[int] = literal_column("1")
 """Written out: a server makes a new plan whenever a LIMIT is a parameter."""
@@ -51,6 +51,20 @@ def together(connection: Connection) -> Iterator[None]:
         _send(connection, line, waiting)
 
 
+def foresee(connection: Connection, ahead: Sequence[Ahead]) -> None:
+    """What the next transaction will ask first: a server is asked together with its beginning."""
+    _line(connection).foreseen = [
+        (one._for(connection).text, one._for(connection).named(values)) for one, values in ahead
+    ]
+
+
+def foreseen(connection: Connection) -> Sequence[tuple[str, Values]]:
+    """The same as the driver takes it, for the transaction that begins now."""
+    line = _line(connection)
+    ahead, line.foreseen = line.foreseen, ()
+    return ahead
+
+
 class Prepared:
     """One statement, with the values that it has in itself."""
 
@@ -75,18 +89,15 @@ class Prepared:
         else:
             line.waiting.append(_Waiting(self._for(connection), values))
 
-    def counting(self, connection: Connection, values: Values) -> Callable[[], int]:
-        """Runs it, and gives what tells how many rows it changed, behind the `together` that this stands in.
-
-        One of them at most stands in it.
+    def put_one(self, connection: Connection, values: Values, *, otherwise: Exception) -> None:
+        """Runs it, and raises `otherwise` unless it changes one row: by the next statement that is looked at, or the
+        commit. One of them at most stands in a `together`.
         """
-        line = _line(connection)
+        line, check = _line(connection), _exactly_one(otherwise)
         if line.waiting is None:
-            changed = self.count(connection, values)
-            return lambda: changed
-        one = _Waiting(self._for(connection), values, counts=True)
-        line.waiting.append(one)
-        return lambda: one.changed
+            check(self.count(connection, values))
+        else:
+            line.waiting.append(_Waiting(self._for(connection), values, check))
 
     def text(self, connection: Connection) -> str:
         """The statement as the driver takes it."""
@@ -178,6 +189,10 @@ class Insertion:
         return self._few[count]
 
 
+Ahead: TypeAlias = tuple[Prepared, Values]
+"""A statement that will be run with these values."""
+
+
 class _Compiled:
     """A statement as one driver takes it: SQLite's by place, psycopg's by name."""
 
@@ -199,12 +214,11 @@ class _Compiled:
 
 @dataclass
 class _Waiting:
-    """A statement that waits for those that it is sent with; how many rows it changed, where it `counts`."""
+    """A statement that waits for those that it is sent with; `check` is told how many rows it changed."""
 
     compiled: _Compiled
     values: Values
-    counts: bool = False
-    changed: int = 0
+    check: Callable[[int], None] | None = None
 
 
 @dataclass
@@ -212,7 +226,8 @@ class _Line:
     """The one cursor of a connection, which its option `cursor` makes if it has one; and what waits to be sent."""
 
     cursor: Any
-    waiting: list[_Waiting] | None = field(default=None)
+    waiting: list[_Waiting] | None = None
+    foreseen: Sequence[tuple[str, Values]] = ()
 
 
 def _line(connection: Connection) -> _Line:
@@ -232,10 +247,10 @@ def _told(connection: Connection, text: str) -> None:
 
 
 def _send(connection: Connection, line: _Line, waiting: Sequence[_Waiting]) -> None:
-    # What counts comes last: of a statement in WITH, the driver is not told how many rows it changed.
-    order = sorted(waiting, key=lambda one: one.counts)
-    if sum(one.counts for one in order) > 1:
-        raise InternalError("of statements that are sent together, one at most is counted")
+    # What is checked comes last: of a statement in WITH, nobody is told how many rows it changed.
+    order = sorted(waiting, key=lambda one: one.check is not None)
+    if sum(one.check is not None for one in order) > 1:
+        raise InternalError("of statements that are sent together, one at most is checked")
     text = _joined(tuple(one.compiled.text for one in order))
     values = {
         f"{name}_{place}": value
@@ -243,8 +258,15 @@ def _send(connection: Connection, line: _Line, waiting: Sequence[_Waiting]) -> N
         for name, value in one.compiled.named(one.values).items()
     }
     _told(connection, text)
-    line.cursor.execute(text, values)
-    order[-1].changed = int(line.cursor.rowcount)
+    line.cursor.put(text, values, check=order[-1].check)
+
+
+def _exactly_one(otherwise: Exception) -> Callable[[int], None]:
+    def check(changed: int) -> None:
+        if changed != 1:
+            raise otherwise
+
+    return check
 
 
 @lru_cache(maxsize=64)

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from parco.errors import InternalError, StorageError, VerificationError
 from parco.ledger.accounts import State
-from parco.stores import ending, quotas, reading, requests, revision, schedules, signing, verify
+from parco.stores import ending, heads, quotas, reading, requests, revision, schedules, signing, verify
 from parco.stores.corrected import Corrected
 from parco.stores.durable import durable
 from parco.stores.lease import Lease, Watch, granted
@@ -40,6 +40,7 @@ from parco.stores.records import (
     Stored,
 )
 from parco.stores.sealing import sealed
+from parco.stores.statements import Ahead
 
 __all__ = ["BUSY_SECONDS", "Store"]
 
@@ -239,7 +240,7 @@ class Store(Corrected):
         def work(connection: Connection) -> list[Stored]:
             return [requests.settle(connection, request, answer=answer) for request, answer in answers.items()]
 
-        stored = self._write(work)
+        stored = self._write(work, ahead=[requests.ahead_of_settle(request) for request in list(answers)[:1]])
         for request in answers:
             self.abandon(request)
         return stored
@@ -323,15 +324,18 @@ class Store(Corrected):
     def _writing(self) -> AbstractContextManager[Connection]:
         """A transaction that is alone in writing, durable when it is left, undone where it is left by an exception."""
 
-    def _write(self, work: Callable[[Connection], T], *, spends: bool = False) -> T:
-        mark = self._last_mark()
-        result, head = self._commit(lambda connection: sealed(connection, work, mark=mark, spends=spends))
+    def _write(self, work: Callable[[Connection], T], *, spends: bool = False, ahead: Sequence[Ahead] = ()) -> T:
+        mark, asked = self._last_mark(), (heads.AHEAD, *ahead)
+        result, head = self._commit(lambda connection: sealed(connection, work, mark=mark, spends=spends), asked)
         if head is not None:
             self._record_mark(head)
         return result
 
-    def _commit(self, work: Callable[[Connection], T]) -> T:
-        """What `work` returns, once what it wrote is durable; `work` may be run more than once."""
+    def _commit(self, work: Callable[[Connection], T], _: Sequence[Ahead]) -> T:
+        """What `work` returns, once what it wrote is durable; `work` may be run more than once.
+
+        It is told what `work` asks first: a server that is far away is asked as the transaction begins.
+        """
         with self._writing() as connection:
             return work(connection)
 
@@ -356,10 +360,11 @@ class Store(Corrected):
     ) -> list[Started | Reserved | Stored] | Pending:
         """Lets requests in together, once nothing stands in their way that nobody will end."""
         in_hand = requests_in_hand(self.identity)
+        ahead = [requests.ahead_of_begin(request) for request in wanted[:1]]
         while True:
             attempt = _Attempt(wanted, serves, holder)
             try:
-                decided = self._write(partial(self._decide, attempt), spends=True)
+                decided = self._write(partial(self._decide, attempt), spends=True, ahead=ahead)
             except _WaitingError as waiting:
                 return waiting.pending
             except BaseException:
