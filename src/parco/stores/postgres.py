@@ -164,9 +164,10 @@ class PostgresStore(Store):
         entries = appended(connection)
         try:
             connection.commit()
-        except (SQLAlchemyError, psycopg.Error) as error:
+        except BaseException as error:
+            # Whatever it was, the transaction must not stay open.
             self._holder.drop()
-            if is_lost(error):
+            if isinstance(error, SQLAlchemyError | psycopg.Error) and is_lost(error):
                 raise _UnknownError(entries) from None
             raise
 
