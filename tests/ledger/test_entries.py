@@ -17,11 +17,14 @@ from parco.ledger.entries import (
     Entry,
     Forfeit,
     MechanismFacts,
+    Refine,
+    Reserve,
     SensitivityFacts,
     Stray,
     Void,
     decode,
     encode,
+    held,
     rotation_statement,
     secret_commitment,
 )
@@ -236,6 +239,44 @@ def test_unknown_tags_and_formats_are_refused() -> None:
         decode(_bent(lambda record: record.update(format=2)))
     with pytest.raises(LedgerFormatError):
         decode(_bent(lambda record: record.update(format=True)))
+
+
+def test_a_number_is_known_by_its_type() -> None:
+    """One is read before, and remembered; true equals it in Python, and is none."""
+    decode(_bent(lambda record: record["mechanism"].update(scale=[1, 1])))
+    with pytest.raises(VerificationError, match="entry 2: field 'mechanism'"):
+        decode(_bent(lambda record: record["mechanism"].update(scale=[True, 1])))
+
+
+@pytest.mark.parametrize("entry", EVERY, ids=lambda entry: type(entry).__name__)
+def test_what_is_held_is_what_the_whole_entry_says(entry: Entry) -> None:
+    if isinstance(entry, Reserve | Refine):
+        assert held(encode(entry)) == (entry.seq, entry.actor, entry.charges)
+    else:
+        with pytest.raises(VerificationError):
+            held(encode(entry))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record.update(charges=[[1, 40]]),
+        lambda record: record.update(charges=[[1, -40, 0]]),
+        lambda record: record.update(charges=[[2, 40, 0], [1, 40, 0]]),
+        lambda record: record.update(actor="ana"),
+        lambda record: record.update(seq=True),
+        lambda record: record.pop("charges"),
+    ],
+)
+def test_a_damaged_charge_is_not_held(change: Callable[[dict[str, Any]], object]) -> None:
+    with pytest.raises(VerificationError):
+        held(_bent(change))
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"1", b"\xff", b"[" * 100_000])
+def test_no_charge_is_held_by_other_bytes(data: bytes) -> None:
+    with pytest.raises(VerificationError):
+        held(data)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"1", b"\xff", b'{"a":1.0}', encode(reserve()) + b"\n"])

@@ -488,3 +488,37 @@ def test_a_thread_that_ends_gives_its_connection_back(postgres: Server, name: st
     with closing(store):
         pass
     _wait(lambda: postgres.run_sql(name, count) == [(0,)])
+
+
+@pytest.mark.parametrize("table", ["entries", "tree"])
+def test_rows_are_only_added_as_the_next_ones(postgres: Server, name: str, table: str) -> None:
+    """Whoever may add rows, however many in one statement: no gap, before them or among them."""
+    signed_store(postgres.url(name))
+    column, message = {"entries": ("seq", "entries"), "tree": ("size", "nodes")}[table]
+    ((last,),) = postgres.run_sql(name, f"SELECT max({column}) FROM {table}")
+    node = b"n" * 32
+    with psycopg.connect(postgres.url(name), options="-c search_path=parco") as connection:
+        if table == "tree":
+            for further in range(1, 6):
+                connection.execute("INSERT INTO entries VALUES (%s, 'x')", (last + further,))
+            connection.commit()
+        for steps in [(2,), (1, 3), (2, 3), (1, 2, 4), (2, 1, 4)]:
+            for add in (_insert, _copy):
+                with pytest.raises(psycopg.errors.IntegrityConstraintViolation, match=f"{message} are only added"):
+                    add(connection, table, [(last + step, node) for step in steps])
+                connection.rollback()
+        for steps in [(1,), (1, 2, 3), (2, 1)]:
+            for add in (_insert, _copy):
+                add(connection, table, [(last + step, node) for step in steps])
+                connection.rollback()
+
+
+def _insert(connection: Any, table: str, rows: list[tuple[int, bytes]]) -> None:
+    marks = ", ".join(["(%s, %s)"] * len(rows))
+    connection.execute(f"INSERT INTO {table} VALUES {marks}", [part for row in rows for part in row])
+
+
+def _copy(connection: Any, table: str, rows: list[tuple[int, bytes]]) -> None:
+    with connection.cursor().copy(f"COPY {table} FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from sqlalchemy import Engine, bindparam, event, func, select, update
+from sqlalchemy import Connection, Engine, bindparam, event, func, insert, select, update
+from sqlalchemy.exc import DBAPIError
 
+from parco.errors import InternalError, ParcoError
 from parco.stores import tables
-from parco.stores.statements import FEW, Insertion, Prepared
+from parco.stores.statements import FEW, Insertion, Prepared, together
+from parco.stores.store import Store
 
 from .build import Address, signed_store
+
+if TYPE_CHECKING:
+    from tests.postgres import Server
 
 NASTY = ("", "tab\tand\nline", "back\\slash \\N \\. end", "'quoted\" $1 %s :x", "Ünïcödé \U0001f512", "x" * 5000)
 _TEXTS = Insertion(tables.texts)
@@ -24,6 +32,10 @@ _COUNT = Prepared(select(func.count()).select_from(tables.texts))
 _ERASE = Prepared(
     update(tables.texts).where(tables.texts.c.digest == bindparam("named")).values(salt=None, text=None, lookup=None)
 )
+
+
+_ANEW = select(func.count(tables.texts.c.salt)).where(tables.texts.c.digest > "")
+_KEPT = Prepared(select(func.count(tables.texts.c.salt)))
 
 
 def rows(count: int) -> list[dict[str, Any]]:
@@ -70,6 +82,156 @@ def test_whoever_listens_to_sqlalchemy_hears_of_each(address: Address) -> None:
     finally:
         event.remove(Engine, "before_cursor_execute", listen)
     assert sum("texts" in statement for statement in heard) == 4
+
+
+def _named(number: int) -> dict[str, Any]:
+    return rows(number + 1)[number]
+
+
+def test_what_stands_together_is_one_statement_for_a_server_and_all_of_it_is_there(address: Address) -> None:
+    heard: list[str] = []
+    store = signed_store(address)
+    with store._writing() as connection, _heard(heard):
+        before = _COUNT.rows(connection)[0][0]
+        _TEXTS.put(connection, _named(0))
+        heard.clear()
+        with together(connection):
+            _ERASE.put_one(connection, {"named": _named(0)["digest"]}, otherwise=InternalError("gone"))
+            _TEXTS.put(connection, _named(1))
+            _TEXTS.put(connection, _named(2), _named(3))
+        server = connection.dialect.name == "postgresql"
+        assert len(heard) == (1 if server else 3)
+        assert _COUNT.rows(connection) == [(before + 4,)]
+        found = {row[0]: row for row in _READ.rows(connection, {"least": ""})}
+        assert found[_named(0)["digest"]][1:] == (None, None, None)
+        assert all(found[_named(number)["digest"]] == tuple(_named(number).values()) for number in (1, 2, 3))
+
+
+@pytest.mark.parametrize("then", ["look", "commit"])
+def test_a_change_of_nothing_is_the_fault_that_was_named_and_undoes_all(address: Address, then: str) -> None:
+    store = signed_store(address)
+    with store._reading() as connection:
+        before = _COUNT.rows(connection)
+
+    def work(connection: Connection) -> None:
+        with together(connection):
+            _TEXTS.put(connection, _named(1))
+            _ERASE.put_one(connection, {"named": "nobody"}, otherwise=InternalError("it is gone"))
+        if then == "look":
+            _COUNT.rows(connection)
+
+    with pytest.raises(InternalError, match="it is gone"):
+        _write(store, work)
+    with store._reading() as connection:
+        assert _COUNT.rows(connection) == before
+
+
+@pytest.mark.parametrize("then", ["look", "ask otherwise", "commit"])
+def test_a_fault_among_what_waits_is_raised_and_undoes_all(address: Address, then: str) -> None:
+    """The second row has a key that is taken; nothing behind it is done, the commit least of all."""
+    store = signed_store(address)
+    with store._reading() as connection:
+        before = _COUNT.rows(connection)
+
+    def work(connection: Connection) -> None:
+        _TEXTS.put(connection, _named(1))
+        with together(connection):
+            _TEXTS.put(connection, _named(2))
+            _TEXTS.put(connection, _named(1))
+        if then == "look":
+            _COUNT.rows(connection)
+        elif then == "ask otherwise":
+            connection.scalar(select(func.count()).select_from(tables.texts))
+
+    for _ in range(3):
+        with pytest.raises((ParcoError, DBAPIError)):
+            _write(store, work)
+        with store._reading() as connection:
+            assert _COUNT.rows(connection) == before
+
+
+def test_what_waits_is_seen_by_whatever_comes_next(address: Address) -> None:
+    store = signed_store(address)
+    with store._writing() as connection:
+        before = _COUNT.rows(connection)[0][0]
+        with together(connection):
+            _TEXTS.put(connection, _named(1))
+        assert connection.scalar(select(func.count()).select_from(tables.texts)) == before + 1
+        with together(connection):
+            _TEXTS.put(connection, _named(2))
+        _TEXTS.put(connection, *({**one, "digest": f"x{one['digest'][1:]}"} | _own(7, one) for one in rows(FEW + 1)))
+        assert _COUNT.rows(connection) == [(before + FEW + 3,)]
+    with store._reading() as connection:
+        assert _COUNT.rows(connection) == [(before + FEW + 3,)]
+
+
+def test_what_is_asked_ahead_is_asked_again_behind_anything_else(address: Address) -> None:
+    """Never an answer from before a change: neither behind one that was put, nor behind one of SQLAlchemy's own."""
+    store = signed_store(address)
+    changes: list[Callable[[Connection], object]] = [
+        lambda connection: _TEXTS.put(connection, _named(1)),
+        lambda connection: connection.execute(insert(tables.texts), _named(2)),
+        lambda connection: _ERASE.count(connection, {"named": _named(1)["digest"]}),
+        lambda _: None,
+    ]
+    for change in changes:
+
+        def work(connection: Connection, change: Callable[[Connection], object] = change) -> None:
+            assert _KEPT.rows(connection) == _KEPT.rows(connection), "as asked ahead, and anew"
+            change(connection)
+            asked = _KEPT.rows(connection)
+            assert asked == [(connection.scalar(_ANEW),)]
+
+        store._commit(work, [(_KEPT, {}), (_KEPT, {}), (_KEPT, {})])
+
+
+def test_looking_at_what_waits_for_others_is_refused(postgres: Server, name: str) -> None:
+    store = signed_store(postgres.url(name))
+    with store._writing() as connection, together(connection), pytest.raises(InternalError, match="sent together"):
+        _COUNT.rows(connection)
+
+
+def test_a_rollback_forgets_what_waits_and_keeps_what_the_server_parsed(postgres: Server, name: str) -> None:
+    store = signed_store(postgres.url(name))
+    with store._reading() as connection:
+        before = _COUNT.rows(connection)
+
+    def work(connection: Connection) -> None:
+        _READ.rows(connection, {"least": ""})
+        with together(connection):
+            _TEXTS.put(connection, _named(1))
+        raise KeyError
+
+    for _ in range(4):
+        with pytest.raises(KeyError):
+            _write(store, work)
+        with store._reading() as connection:
+            assert _COUNT.rows(connection) == before
+
+
+def _write(store: Store, work: Callable[[Connection], None]) -> None:
+    with store._writing() as connection:
+        work(connection)
+
+
+@pytest.fixture
+def name(postgres: Server) -> Iterator[str]:
+    """A database with an empty ledger."""
+    lent = postgres.ledger()
+    yield lent
+    postgres.free(lent)
+
+
+@contextmanager
+def _heard(heard: list[str]) -> Iterator[None]:
+    def listen(*told: Any) -> None:
+        heard.append(told[2])
+
+    event.listen(Engine, "before_cursor_execute", listen)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "before_cursor_execute", listen)
 
 
 def _own(count: int, row: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from operator import attrgetter, lt
 from typing import Any
 
 from parco.measure import UNITS_MAX
@@ -71,15 +72,15 @@ def _hexadecimal(pattern: re.Pattern[str]) -> Codec:
 def _read_positive(value: object) -> Fraction:
     if not isinstance(value, list):
         raise TypeError
-    top, bottom = (_COMPONENT.read(part) for part in value)
-    return _lowest(top, bottom)
+    return _lowest(*value)
 
 
-# A ledger names the same few numbers again and again.
-@lru_cache(maxsize=1024)
-def _lowest(top: int, bottom: int) -> Fraction:
-    _require(math.gcd(top, bottom) == 1)
-    return Fraction(top, bottom)
+# A ledger names the same few numbers again and again. By type as well: true is not 1.
+@lru_cache(maxsize=1024, typed=True)
+def _lowest(top: object, bottom: object) -> Fraction:
+    numerator, denominator = _COMPONENT.read(top), _COMPONENT.read(bottom)
+    _require(math.gcd(numerator, denominator) == 1)
+    return Fraction(numerator, denominator)
 
 
 def _write_rational(value: Fraction) -> object:
@@ -127,13 +128,17 @@ def optional(codec: Codec) -> Codec:
 def record(kind: type[Any], schema: dict[str, Codec]) -> Codec:
     """A record with exactly the fields of `schema`."""
 
+    names = schema.keys()
+    writers = [(name, codec.write) for name, codec in schema.items()]
+    readers = [(name, codec.read) for name, codec in schema.items()]
+
     def write(value: object) -> object:
-        return {name: codec.write(getattr(value, name)) for name, codec in schema.items()}
+        return {name: write(getattr(value, name)) for name, write in writers}
 
     def read(value: object) -> object:
-        if not isinstance(value, dict) or value.keys() != schema.keys():
+        if not isinstance(value, dict) or value.keys() != names:
             raise ValueError
-        return kind(**{name: codec.read(value[name]) for name, codec in schema.items()})
+        return kind(**{name: read(value[name]) for name, read in readers})
 
     return Codec(write, read)
 
@@ -141,10 +146,12 @@ def record(kind: type[Any], schema: dict[str, Codec]) -> Codec:
 def row(kind: type[Any], *columns: Codec) -> Codec:
     """A list with one value for each field of `kind`, in order."""
 
+    readers = [codec.read for codec in columns]
+
     def read(value: object) -> object:
-        if not isinstance(value, list) or len(value) != len(columns):
+        if not isinstance(value, list) or len(value) != len(readers):
             raise ValueError
-        return kind(*(codec.read(item) for codec, item in zip(columns, value, strict=True)))
+        return kind(*[read(item) for read, item in zip(readers, value, strict=True)])
 
     return Codec(lambda value: [*vars(value).values()], read)
 
@@ -152,12 +159,14 @@ def row(kind: type[Any], *columns: Codec) -> Codec:
 def sorted_rows(item: Codec, *by: str, least: int = 1) -> Codec:
     """At least so many rows, strictly rising by account, or by the fields named: so equal entries have equal bytes."""
 
+    key = attrgetter(*(by or ("account",)))
+
     def read(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
             raise TypeError
-        rows = tuple(item.read(part) for part in value)
-        order = [tuple(getattr(part, name) for name in by or ("account",)) for part in rows]
-        _require(len(rows) >= least and order == sorted(set(order)))
+        rows = tuple(map(item.read, value))
+        order = list(map(key, rows))
+        _require(len(rows) >= least and all(map(lt, order, order[1:])))
         return rows
 
     return Codec(lambda value: [item.write(part) for part in value], read)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from parco.errors import InternalError
 from parco.ledger.entries import Entry, encode
 from parco.stores import tables
 from parco.stores.statements import Insertion, Prepared
@@ -15,13 +15,13 @@ from parco.stores.statements import Insertion, Prepared
 __all__ = [
     "append",
     "append_all",
+    "append_each",
     "appended",
     "forget_appended",
     "key_changed",
     "last_entry",
     "note_key",
     "stands",
-    "together",
 ]
 
 _THIS = "parco: what this transaction did"
@@ -29,13 +29,6 @@ _THIS = "parco: what this transaction did"
 _LAST = Prepared(select(func.max(tables.entries.c.seq)))
 _BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
 _INSERT = Insertion(tables.entries)
-
-
-def together(connection: Connection) -> AbstractContextManager[object]:
-    """Statements inside, none of whose results is looked at, go to a server all at once; the first fault is raised."""
-    send: Callable[[Connection], AbstractContextManager[object]] | None
-    send = connection.get_execution_options().get("together")
-    return nullcontext() if send is None else send(connection)
 
 
 def append(connection: Connection, make: Callable[[int], Entry]) -> int:
@@ -50,6 +43,21 @@ def append_all(connection: Connection, makes: Sequence[Callable[[int], Entry]], 
     _INSERT.put(connection, *({"seq": seq, "body": body} for seq, body in rows))
     _this(connection).appended.extend(rows)
     return list(sequences)
+
+
+def append_each(connection: Connection, entries: Iterable[Entry], *, last: int) -> None:
+    """Stores entries that follow entry `last`, however many: each is made while the database takes those before it."""
+    kept = _this(connection).appended
+
+    def rows() -> Iterator[tuple[int, bytes]]:
+        for seq, entry in enumerate(entries, start=last + 1):
+            if entry.seq != seq:
+                raise InternalError(f"entry {entry.seq} is to be stored as entry {seq}")
+            row = (seq, encode(entry))
+            kept.append(row)
+            yield row
+
+    _INSERT.stream(connection, rows())
 
 
 def last_entry(connection: Connection) -> int:

@@ -35,7 +35,7 @@ from parco.ledger.entries import (
     decode,
 )
 from parco.measure import UNITS_MAX
-from parco.stores import requests, schedules, tables, texts
+from parco.stores import ending, schedules, tables, texts
 from parco.stores.append import append, last_entry
 from parco.stores.records import Act, Closed, Recharge, Recosted, Recosting
 from parco.stores.signing import accounts_of
@@ -200,7 +200,7 @@ def recost(connection: Connection, act: Act, recosting: Recosting) -> Recosted:
     found = affected(connection, recosting)
     if not found.releases:
         raise RequestError("every such release is charged this already, or there is none: nothing to recost")
-    requests.end(connection, dict.fromkeys(found.queued, "reserved"))
+    ending.end(connection, dict.fromkeys(found.queued, "reserved"))
     for one in found.added:
         _add(connection, one)
     names = _names(connection, act)
@@ -237,7 +237,7 @@ def close(connection: Connection, act: Act, *, dataset: str | None) -> Closed:
         for number, _, body, _ in connection.execute(query).all()
         if not numbers.isdisjoint(charge[0] for charge in _charges(bytes(body)))
     )
-    requests.end(connection, dict.fromkeys(queued, "reserved"))
+    ending.end(connection, dict.fromkeys(queued, "reserved"))
     left = schedules.in_force(connection, digest)
     for name in left:
         schedules.leave(connection, name, actor=act.actor, reason=act.reason)

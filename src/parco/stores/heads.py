@@ -7,8 +7,7 @@ one statement before what it does and one behind it, and writes nodes and head: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -22,11 +21,12 @@ from parco.ledger.heads import Head, accounts_digest
 from parco.ledger.merkle import Node
 from parco.ledger.proofs import Consistency, Inclusion
 from parco.stores import keys, tables
-from parco.stores.append import appended, key_changed, together
+from parco.stores.append import appended, key_changed
 from parco.stores.keys import SigningKey
-from parco.stores.statements import FEW, ONE, Insertion, Prepared
+from parco.stores.statements import FEW, ONE, Ahead, Insertion, Prepared, together
 
 __all__ = [
+    "AHEAD",
     "Standing",
     "at",
     "check",
@@ -92,6 +92,9 @@ def _standing() -> Prepared:
 
 
 _STANDING = _standing()
+AHEAD: Ahead = (_STANDING, {})
+"""What `check` asks."""
+
 # Between two ends, so that a server that plans for any of them expects a few; and whether there is any behind.
 _ADDED = _and_accounts(
     select(_ENTRIES.seq, _ENTRIES.body, select(func.max(_ENTRIES.seq)).scalar_subquery()).where(
@@ -134,7 +137,7 @@ def check(connection: Connection) -> Standing:
     head = Head(**dict(zip(_FIELDS, facts, strict=True)))
     size, nodes = head.size, {row[0]: bytes(row[2]) for row in rows if row[2] is not None}
     _require(last_entry == size and body is not None, f"its last entry is not that of its last head, {size}")
-    root = merkle.root(size, _reader(nodes))
+    root = _root(size, _under(size, nodes))
     same = nodes.get(size, b"")[:_HASH_BYTES] == merkle.leaf(body)
     _require(same, f"entry {size} differs from the one that was signed")
     _require(root.hex() == head.root, "its tree has another root than its last head")
@@ -164,22 +167,34 @@ def seal(
     stored = sorted((seq, bytes(body)) for seq, body, _ in added)
     _require(stored == written and added[0][2] == size, f"what follows entry {old} was not stored as it was written")
     nodes = dict(before.nodes)
-    for seq, body in written:
-        nodes[seq] = b"".join(merkle.completed(seq, merkle.leaf(body), _reader(nodes)))
+    grown: Iterable[tuple[int, bytes]] = _grown(nodes, written)
+    if len(written) > FEW:
+        _ADD_NODES.stream(connection, grown)
+        grown = ()
+    few = [{"size": seq, "nodes": row} for seq, row in grown]
     known = keys.current(connection) if before.key is None or key_changed(connection) else before.key
     key = known or keys.make(connection)
     head = Head(
         size=size,
-        root=merkle.root(size, _reader(nodes)).hex(),
+        root=_root(size, _under(size, nodes)).hex(),
         accounts=_digest(accounts),
         previous=None if before.head is None else before.head.digest,
         key=key.public,
     )
     head = head.signed(key.sign(head.statement))
-    with together(connection) if len(written) <= FEW else nullcontext():
-        _ADD_NODES.put(connection, *({"size": seq, "nodes": nodes[seq]} for seq, _ in written))
+    with together(connection):
+        if few:
+            _ADD_NODES.put(connection, *few)
         _ADD_HEAD.put(connection, vars(head))
     return head
+
+
+def _grown(nodes: dict[int, bytes], written: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """The tree's new rows, each of which is added to `nodes`."""
+    read = _reader(nodes)
+    for seq, body in written:
+        nodes[seq] = b"".join(merkle.completed(seq, merkle.leaf(body), read))
+        yield seq, nodes[seq]
 
 
 def last(connection: Connection) -> Head | None:
@@ -271,6 +286,21 @@ def _reader(nodes: Mapping[int, bytes]) -> Node:
         return found
 
     return read
+
+
+def _under(size: int, nodes: Mapping[int, bytes]) -> tuple[tuple[int, bytes], ...]:
+    """The rows of the tree that the root over `size` entries is made of, the last first; a missing one is empty."""
+    found = []
+    while size:
+        found.append((size, nodes.get(size, b"")))
+        size &= size - 1
+    return tuple(found)
+
+
+# The root that one commit signs is the one that the next finds under the rows that it reads.
+@lru_cache(maxsize=8)
+def _root(size: int, rows: tuple[tuple[int, bytes], ...]) -> bytes:
+    return merkle.root(size, _reader(dict(rows)))
 
 
 def _split(rows: Sequence[tuple[Any, ...]]) -> tuple[tuple[tuple[int, ...], ...], list[tuple[Any, ...]]]:

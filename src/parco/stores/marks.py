@@ -24,6 +24,8 @@ __all__ = ["beside", "last", "on_this_host", "read", "read_witness", "record", "
 _BYTES_MAX, _BYTES_KEPT = 1 << 20, 1 << 18
 # Where the last one is looked for: seven lines at least.
 _BYTES_LAST = 1 << 12
+# Windows would change the ends of lines.
+_BINARY = getattr(os, "O_BINARY", 0)
 
 # The last line that this process wrote, and the head it says.
 _WRITTEN: list[tuple[bytes, Head]] = []
@@ -63,7 +65,7 @@ def write(path: Path, head: Head, *, mode: int = 0o644) -> int:
     """Adds a head to a file of heads, which is made, with this mode, if there is none; returns how long it is."""
     line = head.line
     _WRITTEN[:] = [(line, head)]
-    handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR, mode)
+    handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR | _BINARY, mode)
     try:
         size = os.fstat(handle).st_size
         # Behind a line that a failing disk cut short, the next one begins anew.
@@ -84,7 +86,12 @@ def last(path: Path) -> Head | None:
     """The last head of the mark that can be read, None if there is none."""
     # As a rule in the last lines; further back only behind what is no head.
     for end in (_BYTES_LAST, _BYTES_KEPT):
-        found = next(_readable(reversed(_lines(path, end))), None)
+        data = _end(path, end)
+        # And as a rule it is what this process wrote.
+        for line, head in _WRITTEN:
+            if data.endswith(b"\n" + line + b"\n"):
+                return head
+        found = next(_readable(reversed(data.split(b"\n"))), None)
         if found is not None:
             return found
     return None
@@ -92,7 +99,7 @@ def last(path: Path) -> Head | None:
 
 def read(path: Path) -> list[Head]:
     """All heads of the mark that can be read, oldest first."""
-    return list(_readable(_lines(path, None)))
+    return list(_readable(_lines(path)))
 
 
 def read_witness(path: Path) -> list[Head]:
@@ -114,25 +121,33 @@ def _readable(lines: Iterable[bytes]) -> Iterator[Head]:
 
 
 def _head(line: bytes) -> Head | None:
-    # The last line is read before every commit, and is as a rule the one that this process wrote.
-    for written, head in _WRITTEN:
-        if written == line:
-            return head
+    if not line:
+        return None
     with suppress(ParcoError, ValueError, RecursionError):
         return head_of(json.loads(line))
     return None
 
 
-def _lines(path: Path, end: int | None) -> list[bytes]:
-    with suppress(OSError), open(path, "rb", buffering=0) as file:
-        if end is not None:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - end))
-        return file.read().split(b"\n")
+def _lines(path: Path) -> list[bytes]:
+    with suppress(OSError):
+        return path.read_bytes().split(b"\n")
     return []
 
 
+def _end(path: Path, length: int) -> bytes:
+    """The last so many bytes of a file, nothing where it cannot be read."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDONLY | _BINARY)
+        try:
+            os.lseek(handle, max(0, os.fstat(handle).st_size - length), os.SEEK_SET)
+            return os.read(handle, length)
+        finally:
+            os.close(handle)
+    return b""
+
+
 def _cut(path: Path) -> None:
-    lines = _lines(path, _BYTES_KEPT)[1:]
+    lines = _end(path, _BYTES_KEPT).split(b"\n")[1:]
     draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     with open(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
         file.write(b"\n".join(lines))

@@ -34,6 +34,7 @@ from parco.stores.postgres_connection import (
     target,
 )
 from parco.stores.postgres_faults import fault, is_conflict, is_lost, translated
+from parco.stores.statements import Ahead, foresee
 from parco.stores.store import BUSY_SECONDS, Store
 
 __all__ = ["PostgresStore"]
@@ -112,12 +113,12 @@ class PostgresStore(Store):
         except _UnknownError:
             raise self._unknown() from None
 
-    def _commit(self, work: Callable[[Connection], T]) -> T:
+    def _commit(self, work: Callable[[Connection], T], ahead: Sequence[Ahead]) -> T:
         """What `work` returns, once it is durable: begun again as a whole where the database says so."""
         until, lost = time.monotonic() + self._busy_seconds, 0
         while True:
             try:
-                with self._transaction(begin_write(self._busy_seconds)) as connection:
+                with self._transaction(begin_write(self._busy_seconds), ahead) as connection:
                     result = work(connection)
             except _UnknownError as unknown:
                 if self._stands(unknown.entries):
@@ -152,9 +153,9 @@ class PostgresStore(Store):
         )
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Connection]:
+    def _transaction(self, begin: str, ahead: Sequence[Ahead] = ()) -> Iterator[Connection]:
         """One attempt, with the database's own errors; _UnknownError where the answer to its commit was lost."""
-        connection = self._begun(begin)
+        connection = self._begun(begin, ahead)
         try:
             yield connection
         except BaseException:
@@ -163,18 +164,20 @@ class PostgresStore(Store):
         entries = appended(connection)
         try:
             connection.commit()
-        except (SQLAlchemyError, psycopg.Error) as error:
+        except BaseException as error:
+            # Whatever it was, the transaction must not stay open.
             self._holder.drop()
-            if is_lost(error):
+            if isinstance(error, SQLAlchemyError | psycopg.Error) and is_lost(error):
                 raise _UnknownError(entries) from None
             raise
 
-    def _begun(self, begin: str) -> Connection:
+    def _begun(self, begin: str, ahead: Sequence[Ahead]) -> Connection:
         """This thread's connection, its transaction begun; opened anew where the server closed it meanwhile."""
         for is_last in (False, True):
             connection = self._holder.at(self.name)
             begins_with(connection, begin)
             forget_appended(connection)
+            foresee(connection, ahead)
             try:
                 connection.begin()
             except BaseException as error:

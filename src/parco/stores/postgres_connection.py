@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -14,7 +13,9 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 
 from parco.errors import LedgerFormatError, RequestError, StorageError
+from parco.stores.postgres_cursor import LedgerConnection, ServerCursor
 from parco.stores.postgres_schema import SCHEMA, WRITING
+from parco.stores.statements import foreseen
 from parco.stores.upgrade import VERSION
 
 __all__ = ["BEGIN_READ", "Target", "begin_repeat", "begin_write", "identity_of", "may_read_secrets", "opener", "target"]
@@ -68,7 +69,7 @@ def opener(where: Target) -> Callable[[], Connection]:
 
     def open_connection() -> Connection:
         _OPENED.target = where
-        return _engine().connect().execution_options(ledger=where.name, together=_together)
+        return _engine().connect().execution_options(ledger=where.name, cursor=_server_cursor)
 
     return open_connection
 
@@ -77,9 +78,8 @@ def opener(where: Target) -> Callable[[], Connection]:
 _OPENED = threading.local()
 
 
-def _together(connection: Connection) -> AbstractContextManager[object]:
-    driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
-    return driver.pipeline()
+def _server_cursor(driver: LedgerConnection) -> ServerCursor:
+    return driver.server
 
 
 @cache
@@ -100,12 +100,10 @@ def _engine() -> Engine:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         options = connection.get_execution_options()
-        # Several statements in one go, without parameters: one way to the server and back.
-        cursor = connection.connection.driver_connection.execute(options["begin"])  # type: ignore[union-attr]
-        while cursor.nextset():
-            pass
-        if cursor.description is not None:
-            _check_safe(cursor.fetchone(), options["ledger"])
+        driver: Any = connection.connection.driver_connection
+        settings = driver.server.begin(options["begin"], foreseen(connection))
+        if settings:
+            _check_safe(settings, options["ledger"])
 
     return engine
 
@@ -143,8 +141,9 @@ def may_read_secrets(connection: Connection) -> bool:
     return bool(connection.exec_driver_sql(asked).scalar())
 
 
-def _connect(where: Target) -> psycopg.Connection[Any]:
-    connection = psycopg.connect(**where.arguments, autocommit=True)
+def _connect(where: Target) -> LedgerConnection:
+    # psycopg prepares nothing by itself: with a rollback, it would have the server forget what `server` prepared.
+    connection = LedgerConnection.connect(**where.arguments, autocommit=True, prepare_threshold=None)
     try:
         if connection.info.server_version < _VERSION_MIN:
             raise StorageError(f"{where.name} is older than PostgreSQL 13: it cannot hold a ledger")

@@ -141,9 +141,12 @@ def decoded(body: bytes | None, seq: int, kind: type[_Kind]) -> _Kind:
 
 def admitted(body: bytes | None, seq: int) -> Admitted:
     """The same of the entry that admitted a request."""
-    if body is not None and isinstance(_decode(body), Refine):
-        return decoded(body, seq, Refine)
-    return decoded(body, seq, Reserve)
+    found = None if body is None else _decode(body)
+    if found is None:
+        raise VerificationError(f"entry {seq} is missing", entry=seq)
+    if not isinstance(found, Refine | Reserve) or found.seq != seq:
+        raise VerificationError(f"entry {seq} is not the reserve entry it is used as", entry=seq)
+    return found
 
 
 # The same few entries are looked at again and again: the one that opened an account, and those of a repeated answer.

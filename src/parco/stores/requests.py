@@ -8,7 +8,6 @@ parameters: making them anew would take longer than the disk does.
 from __future__ import annotations
 
 import secrets
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,37 +30,37 @@ from parco.errors import (
     SupersededError,
 )
 from parco.ledger.accounts import Admitted, sharpens
-from parco.ledger.entries import Balance, Charge, Draw, Entry, Forfeit, Open, Refine, Reserve, Settle, Start, Stop, Void
+from parco.ledger.entries import Balance, Charge, Draw, Entry, Open, Refine, Reserve, Settle, Start, Stop
 from parco.ledger.stops import why_not_stopped
 from parco.measure import COST_UNIT, DELTA_UNIT, decimal_text
 from parco.stores import drawing, lineage, quotas, reading, streams, tables, texts
-from parco.stores.append import append_all, together
+from parco.stores.append import append_all
 from parco.stores.lease import Lease, Watch
 from parco.stores.owner import Owner, current_owner, is_alive
 from parco.stores.records import FORFEITED, Pending, Request, Reserved, Settled, Started, Stopped, Stored
 from parco.stores.signing import check_secret
-from parco.stores.statements import ONE, Insertion, Prepared
+from parco.stores.statements import ONE, Ahead, Insertion, Prepared, together
 
 __all__ = [
     "Look",
+    "ahead_of_begin",
+    "ahead_of_settle",
     "check_charged",
     "decide",
-    "end",
     "ended",
-    "forfeit",
     "give_back",
+    "lift",
     "look",
+    "not_in",
     "set_aside",
     "settle",
     "start",
     "stopped_error",
     "superseded_error",
-    "void",
 ]
 
 _SALT_BYTES = 16
 _KEY_BYTES = 16
-_BATCH = 10_000
 
 _REQUESTS, _ACCOUNTS, _OWNERS = tables.requests.c, tables.accounts.c, tables.owners.c
 _TEXTS = tables.texts.c
@@ -153,11 +152,6 @@ def _charged(count: int) -> Prepared:
     )
 
 
-_RESERVES = (
-    select(_REQUESTS.request, _REQUESTS.state, tables.entries.c.body, _LAST.label("last"))
-    .join_from(tables.requests, tables.entries, tables.entries.c.seq == _REQUESTS.request)
-    .where(_REQUESTS.request.in_(bindparam("numbers", expanding=True)))
-)
 _RESERVE = Prepared(
     select(_REQUESTS.state, tables.entries.c.body, _LAST)
     .join_from(tables.requests, tables.entries, tables.entries.c.seq == _REQUESTS.request)
@@ -196,11 +190,6 @@ _MOVE = Prepared(
     update(tables.requests)
     .where(_REQUESTS.request == bindparam("number"), _REQUESTS.state == bindparam("before"))
     .values(state=bindparam("after"), settled=bindparam("position"))
-)
-_END = (
-    update(tables.requests)
-    .where(_REQUESTS.request.in_(bindparam("numbers", expanding=True)), _REQUESTS.state == bindparam("before"))
-    .values(state=bindparam("after"))
 )
 # What an answer is refined by, and whether anything recovered a lost past, in which it may have been refined as well.
 _REFINING = (
@@ -249,10 +238,8 @@ class Look:
 
 def look(connection: Connection, request: Request) -> Look:
     """Finds a request's texts, and the open requests with its key or question."""
-    accounts, wanted = [charge.account for charge in request.charges], _texts(request)
-    lookups = {kind: texts.lookup(kind, wanted[kind]) if kind in wanted else None for kind in _KINDS}
-    rows = _charged(len(accounts)).rows(connection, _sought(accounts, request.contract) | lookups)
-    names = dict(zip(_KINDS, rows[0], strict=False)) if rows else texts.find_all(connection, wanted)
+    rows = _charged(len(request.charges)).rows(connection, _asked(request))
+    names = dict(zip(_KINDS, rows[0], strict=False)) if rows else texts.find_all(connection, _texts(request))
     names = {kind: digest for kind, digest in names.items() if digest is not None}
     rivals: Sequence[_Open] = ()
     if "key" in names or "question" in names:
@@ -271,6 +258,13 @@ def _near(connection: Connection, request: Request, charged: Sequence[_Charged])
     return [_Open(*row) for row in connection.execute(_NUMBERED, {"numbers": numbers})] if numbers else ()
 
 
+def _asked(request: Request) -> dict[str, object]:
+    """What `_charged` is asked for a request."""
+    wanted = _texts(request)
+    lookups = {kind: texts.lookup(kind, wanted[kind]) if kind in wanted else None for kind in _KINDS}
+    return _sought([charge.account for charge in request.charges], request.contract) | lookups
+
+
 def _sought(accounts: Sequence[int], contract: str) -> dict[str, object]:
     """What `_charged` is asked for, but for the texts."""
     numbers: dict[str, object] = {f"at_{place}": account for place, account in enumerate(accounts)}
@@ -285,20 +279,25 @@ def ended(
     Started ones whose owner is gone, or was on a host declared `gone`; reserved ones whose lease is over. This process
     owns what is `in_hand`, and nothing else: what it started and then let go is dead, too.
     """
+    rows: Sequence[tuple[Any, ...]]
     if found is None:
-        rows = [_Open(*row) for row in _OPEN_REQUESTS.rows(connection)]
+        rows = _OPEN_REQUESTS.rows(connection)
     else:
         rows = [row for one in found for row in (*one.rivals, *one.near)]
     if not rows:
         return {}
-    begun = [(row.request, row[_OWNER:]) for row in rows if row.state == "started"]
     mine = tuple(vars(current_owner()).values())
     # Asked once for each owner, who may have left a hundred thousand.
-    alive = {owner: _is_alive(owner, gone) for owner in {owner for _, owner in begun}}
-    dead = {
-        request: "started" for request, owner in begun if not alive[owner] or (owner == mine and request not in in_hand)
-    }
-    waiting = {row.request for row in rows if row.state == "reserved"}
+    alive, dead, waiting = dict[tuple[Any, ...], bool](), dict[int, str](), set[int]()
+    for row in rows:
+        request, state, owner = row[0], row[1], row[_OWNER:]
+        if state == "reserved":
+            waiting.add(request)
+            continue
+        if owner not in alive:
+            alive[owner] = _is_alive(owner, gone)
+        if not alive[owner] or (owner == mine and request not in in_hand):
+            dead[request] = state
     leases = connection.execute(_LEASES).all() if waiting else ()
     over = {
         row.request: "reserved"
@@ -341,6 +340,16 @@ def start(connection: Connection, request: int, *, owner: Owner) -> None:
     _NEW_OWNER.put(connection, {"request": request, **vars(owner)})
 
 
+def ahead_of_begin(request: Request) -> Ahead:
+    """What `look` asks first."""
+    return _charged(len(request.charges)), _asked(request)
+
+
+def ahead_of_settle(request: int) -> Ahead:
+    """What `settle` asks first."""
+    return _RESERVE, {"number": request}
+
+
 def settle(connection: Connection, request: int, *, answer: bytes, stopped: Stopped | None = None) -> Stored:
     """Charges what was reserved, or what a ladder cost that stopped before its end, and stores the answer.
 
@@ -369,9 +378,8 @@ def settle(connection: Connection, request: int, *, answer: bytes, stopped: Stop
     )
     with together(connection):
         (position,) = append_all(connection, [lambda _: entry], last=last)
-        moved = _moving(connection, request, before="started", after="settled", position=position)
+        _move(connection, request, before="started", after="settled", position=position)
         _NEW_ANSWER.put(connection, {"request": request, "salt": salt, "body": answer})
-    moved()
     return Stored(
         request=request,
         position=position,
@@ -389,56 +397,6 @@ def _realised(reserve: Admitted, stopped: Stopped) -> tuple[Charge, ...]:
     if why is not None:
         raise InternalError(f"request {reserve.seq} does not end so: {why}")
     return stopped.charges
-
-
-def forfeit(connection: Connection, request: int) -> None:
-    """Spends the whole reservation of a started request that has no answer."""
-    end(connection, {request: "started"})
-
-
-def void(connection: Connection, request: int) -> None:
-    """Gives back the whole reservation of a request that never started."""
-    end(connection, {request: "reserved"})
-
-
-def end(connection: Connection, states: Mapping[int, str]) -> None:
-    """Forfeits the requests that are started and voids those that are reserved, however many, in rising order."""
-    order = sorted(states)
-    for place in range(0, len(order), _BATCH):
-        _end(connection, [(number, states[number]) for number in order[place : place + _BATCH]])
-
-
-def _end(connection: Connection, states: Sequence[tuple[int, str]]) -> None:
-    reserves, last = _held_all(connection, dict(states))
-    for before, after in (("started", "forfeited"), ("reserved", "void")):
-        numbers = [number for number, state in states if state == before]
-        if numbers and connection.execute(_END, {"numbers": numbers, "before": before, "after": after}).rowcount != len(
-            numbers
-        ):
-            raise InternalError(f"some of these requests are no longer {before}")
-    # What was drawn and never started goes back to its schedule, which holds the charge as before.
-    draws = [
-        (number, one) for number, state in states if state == "reserved" and isinstance(one := reserves[number], Draw)
-    ]
-    kept = drawing.give_back(connection, draws)
-    sums: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-    for number, state in states:
-        for charge in () if number in kept else reserves[number].charges:
-            spent = (charge.cost, charge.delta) if state == "started" else (0, 0)
-            sums[charge.account] = [
-                old + new for old, new in zip(sums[charge.account], (charge.cost, charge.delta, *spent), strict=True)
-            ]
-    if sums:
-        connection.execute(_LIFT, [_lifted(account, *amounts) for account, amounts in sorted(sums.items())])
-    voided = [reserves[number] for number, state in states if state == "reserved"]
-    quotas.give_back(connection, [(reserve.actor, reserve.charges) for reserve in voided])
-    makes = [_ending(reserves[number], state) for number, state in states]
-    append_all(connection, makes, last=last)
-
-
-def _ending(reserve: Admitted, state: str) -> Callable[[int], Entry]:
-    kind = Forfeit if state == "started" else Void
-    return lambda seq: kind(seq=seq, actor=reserve.actor, request=reserve.seq)
 
 
 def _check_kind(kind: int | None, *, private: bool) -> None:
@@ -598,8 +556,13 @@ def set_aside(connection: Connection, charge: Charge) -> None:
 
 def give_back(connection: Connection, charges: Sequence[Charge]) -> None:
     """Takes charges out of the reserved amounts, and spends nothing."""
-    if charges:
-        connection.execute(_LIFT, [_lifted(one.account, one.cost, one.delta, 0, 0) for one in charges])
+    lift(connection, [(one.account, one.cost, one.delta, 0, 0) for one in charges])
+
+
+def lift(connection: Connection, amounts: Sequence[tuple[int, int, int, int, int]]) -> None:
+    """Of each account, rising: takes cost and delta out of the reserved amounts, and spends what is then given."""
+    if amounts:
+        connection.execute(_LIFT, [_lifted(*one) for one in amounts])
 
 
 def check_charged(connection: Connection, *, contract: str, charges: Sequence[Charge]) -> None:
@@ -661,28 +624,16 @@ def _no_room(connection: Connection, charge: Charge) -> BudgetError:
     return BudgetError(f"{text}; nothing was charged", **facts)
 
 
-def _held_all(connection: Connection, states: Mapping[int, str]) -> tuple[dict[int, Admitted], int]:
-    """What each request had reserved that is in the state given, and the ledger's last entry; the error that says it,
-    if a request is in another state.
-    """
-    rows = {row.request: row for row in connection.execute(_RESERVES, {"numbers": list(states)})}
-    for request, state in states.items():
-        found = rows[request].state if request in rows else None
-        if found != state:
-            raise _not_in(state, request, found)
-    last = max((row.last for row in rows.values()), default=0)
-    return {request: reading.admitted(row.body, request) for request, row in rows.items()}, last
-
-
 def _held(connection: Connection, request: int, state: str) -> tuple[Admitted, int]:
-    """The same of one request."""
+    """What a request in the state given had reserved, and the ledger's last entry; else the error that says it."""
     ((found, body, last),) = _RESERVE.rows(connection, {"number": request}) or ((None, None, 0),)
     if found != state:
-        raise _not_in(state, request, found)
+        raise not_in(state, request, found)
     return reading.admitted(body, request), last
 
 
-def _not_in(state: str, request: int, found: str | None) -> ForfeitedError | RequestError | InternalError:
+def not_in(state: str, request: int, found: str | None) -> ForfeitedError | RequestError | InternalError:
+    """The error for a request that is not in the state in which it can be ended or started."""
     if found == "forfeited":
         return ForfeitedError(FORFEITED, request=request)
     if found == "void":
@@ -692,24 +643,10 @@ def _not_in(state: str, request: int, found: str | None) -> ForfeitedError | Req
     return InternalError(f"request {request} is {found or 'unknown'}, not {state}")
 
 
-def _move(connection: Connection, request: int, *, before: str, after: str) -> None:
-    _moving(connection, request, before=before, after=after)()
-
-
-def _moving(
-    connection: Connection, request: int, *, before: str, after: str, position: int | None = None
-) -> Callable[[], None]:
-    """One conditional UPDATE takes a request from one state to the next: nobody else can have done so.
-
-    What is returned says whether it did, behind the `together` that this stands in.
-    """
-    moved = _MOVE.counting(connection, {"number": request, "before": before, "after": after, "position": position})
-
-    def check() -> None:
-        if moved() != 1:
-            raise InternalError(f"request {request} is no longer {before}")
-
-    return check
+def _move(connection: Connection, request: int, *, before: str, after: str, position: int | None = None) -> None:
+    """One conditional UPDATE takes a request from one state to the next: nobody else can have done so."""
+    values = {"number": request, "before": before, "after": after, "position": position}
+    _MOVE.put_one(connection, values, otherwise=InternalError(f"request {request} is no longer {before}"))
 
 
 def _lifted(account: int, cost: int, delta: int, cost_spent: int, delta_spent: int) -> dict[str, int]:

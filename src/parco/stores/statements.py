@@ -3,27 +3,66 @@
 SQLAlchemy writes the statement, so that it is the same for every database; its way to run one takes longer than the
 database does. Values go in as the driver takes them (text, bytes, integers, None) and rows come out as its tuples. Who
 listens for SQLAlchemy's event `before_cursor_execute` is told of these statements as well: so are faults put before
-each of them.
+each of them. What stands in a `together` is one statement for a server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 from sqlalchemy import ClauseElement, ColumnElement, Connection, Dialect, Table, bindparam, insert, literal_column
 
-__all__ = ["FEW", "ONE", "Insertion", "Prepared"]
+from parco.errors import InternalError
+
+__all__ = ["FEW", "ONE", "Ahead", "Change", "Insertion", "Prepared", "foresee", "foreseen", "together"]
 
 ONE: ColumnElement[int] = literal_column("1")
 """Written out: a server makes a new plan whenever a LIMIT is a parameter."""
 
-_CURSOR = "parco: cursor"
+_LINE = "parco: line to the driver"
 
 FEW = 4
 """Rows that one statement adds at most: as many as a release adds to a table."""
 
 Values = Mapping[str, object]
+
+
+@contextmanager
+def together(connection: Connection) -> Iterator[None]:
+    """Statements inside, none of whose rows is looked at, reach a server as one; a file is given each as it comes.
+
+    They see the database as it was before all of them, and their constraints are checked behind all of them.
+    """
+    if connection.dialect.name != "postgresql":
+        yield
+        return
+    line = _line(connection)
+    line.waiting = waiting = list[_Waiting]()
+    try:
+        yield
+    finally:
+        line.waiting = None
+    if waiting:
+        _send(connection, line, waiting)
+
+
+def foresee(connection: Connection, ahead: Sequence[Ahead]) -> None:
+    """What the next transaction will ask first: a server is asked together with its beginning."""
+    _line(connection).foreseen = [
+        (one._for(connection).text, one._for(connection).named(values)) for one, values in ahead
+    ]
+
+
+def foreseen(connection: Connection) -> Sequence[tuple[str, Values]]:
+    """The same as the driver takes it, for the transaction that begins now."""
+    line = _line(connection)
+    ahead, line.foreseen = line.foreseen, ()
+    return ahead
 
 
 class Prepared:
@@ -44,25 +83,40 @@ class Prepared:
 
     def put(self, connection: Connection, values: Values) -> None:
         """Runs it; nothing is looked at but a fault."""
-        self._run(connection, values)
+        line = _line(connection)
+        if line.waiting is None:
+            self._run(connection, values)
+        else:
+            line.waiting.append(_Waiting(self._for(connection), values))
 
-    def counting(self, connection: Connection, values: Values) -> Callable[[], int]:
-        """Runs it, and gives what tells how many rows it changed, behind the `together` that this stands in."""
-        compiled = self._for(connection)
-        cursor = _cursor(connection, compiled.text, own=True)
-        cursor.execute(compiled.text, compiled.given(values))
-        return lambda: int(cursor.rowcount)
+    def put_one(self, connection: Connection, values: Values, *, otherwise: Exception) -> None:
+        """Runs it, and raises `otherwise` unless it changes one row: by the next statement that is looked at, or the
+        commit. One of them at most stands in a `together`.
+        """
+        line, check = _line(connection), _exactly_one(otherwise)
+        if line.waiting is None:
+            check(self.count(connection, values))
+        else:
+            line.waiting.append(_Waiting(self._for(connection), values, check))
 
-    def put_all(self, connection: Connection, values: Sequence[Values]) -> None:
-        """Runs it once for each; the values have the same names. For a file: a server would be asked as often."""
-        compiled = self._for(connection)
-        _cursor(connection, compiled.text).executemany(compiled.text, [compiled.given(one) for one in values])
+    def text(self, connection: Connection) -> str:
+        """The statement as the driver takes it."""
+        return self._for(connection).text
+
+    def count_each(self, connection: Connection, values: Iterable[Values]) -> int:
+        """Runs it once for each, and counts the rows it changed in all; a server would be asked as often."""
+        compiled, cursor = self._for(connection), _line(connection).cursor
+        _told(connection, compiled.text)
+        cursor.executemany(compiled.text, map(compiled.given, values))
+        return int(cursor.rowcount)
 
     def _run(self, connection: Connection, values: Values) -> Any:  # noqa: ANN401 - a driver's cursor
-        compiled = self._for(connection)
-        cursor = _cursor(connection, compiled.text)
-        cursor.execute(compiled.text, compiled.given(values))
-        return cursor
+        compiled, line = self._for(connection), _line(connection)
+        if line.waiting is not None:
+            raise InternalError("a statement whose rows are looked at stands among those that are sent together")
+        _told(connection, compiled.text)
+        line.cursor.execute(compiled.text, compiled.given(values))
+        return line.cursor
 
     def _for(self, connection: Connection) -> _Compiled:
         name = connection.dialect.name
@@ -72,12 +126,28 @@ class Prepared:
         return compiled
 
 
+class Change:
+    """An UPDATE of rows by their `number`, however many: a file runs `each`, a server `listed`, by all `numbers`."""
+
+    def __init__(self, *, each: ClauseElement, listed: ClauseElement) -> None:
+        self._each, self._listed = Prepared(each), Prepared(listed)
+
+    def count(self, connection: Connection, numbers: Sequence[int], values: Values) -> int:
+        """How many rows it changed; `values` are the same for all."""
+        if not numbers:
+            return 0
+        if connection.dialect.name == "postgresql":
+            return self._listed.count(connection, {"numbers": numbers, **values})
+        return self._each.count_each(connection, ({"number": number, **values} for number in numbers))
+
+
 class Insertion:
     """An INSERT of whole rows into a table: a few in one statement, many as the database takes them fastest."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._each = Prepared(insert(table))
+        self._names = [column.name for column in table.columns]
         self._few: dict[int, Prepared] = {}
 
     def put(self, connection: Connection, *rows: Values) -> None:
@@ -87,17 +157,26 @@ class Insertion:
         elif len(rows) <= FEW:
             values = {f"{name}_{place}": value for place, row in enumerate(rows) for name, value in row.items()}
             self._of(len(rows)).put(connection, values)
-        elif connection.dialect.name == "postgresql":
-            self._copy(connection, rows)
         else:
-            self._each.put_all(connection, rows)
+            names = self._names
+            self.stream(connection, (tuple([row[name] for name in names]) for row in rows))
 
-    def _copy(self, connection: Connection, rows: Sequence[Values]) -> None:
-        names = [column.name for column in self._table.columns]
+    def stream(self, connection: Connection, rows: Iterable[Sequence[object]]) -> None:
+        """Adds rows, the values of each in the order of the columns, in no `together`.
+
+        Each is taken when its turn comes, so that a server adds some while the next are made.
+        """
+        names, line = self._names, _line(connection)
+        if connection.dialect.name != "postgresql":
+            text = self._each.text(connection)
+            _told(connection, text)
+            line.cursor.executemany(text, rows)
+            return
         text = f"COPY {self._table.name} ({', '.join(names)}) FROM STDIN"
-        with _cursor(connection, text).copy(text) as copy:
+        _told(connection, text)
+        with line.cursor.copy(text) as copy:
             for row in rows:
-                copy.write_row([row[name] for name in names])
+                copy.write_row(row)
 
     def _of(self, count: int) -> Prepared:
         if count not in self._few:
@@ -108,6 +187,10 @@ class Insertion:
             ]
             self._few[count] = Prepared(insert(self._table).values(rows))
         return self._few[count]
+
+
+Ahead: TypeAlias = tuple[Prepared, Values]
+"""A statement that will be run with these values."""
 
 
 class _Compiled:
@@ -121,18 +204,77 @@ class _Compiled:
 
     def given(self, values: Values) -> Values | Sequence[object]:
         """The values in the driver's form."""
-        all_values = {**self._own, **values} if self._own else values
+        all_values = self.named(values)
         return all_values if self._names is None else [all_values[name] for name in self._names]
 
+    def named(self, values: Values) -> Values:
+        """The values by their names, and its own."""
+        return {**self._own, **values} if self._own else values
 
-def _cursor(connection: Connection, text: str, *, own: bool = False) -> Any:  # noqa: ANN401 - a driver's cursor
-    """The one cursor of a connection, since making one takes psycopg as long as a short statement; or another."""
+
+@dataclass
+class _Waiting:
+    """A statement that waits for those that it is sent with; `check` is told how many rows it changed."""
+
+    compiled: _Compiled
+    values: Values
+    check: Callable[[int], None] | None = None
+
+
+@dataclass
+class _Line:
+    """The one cursor of a connection, which its option `cursor` makes if it has one; and what waits to be sent."""
+
+    cursor: Any
+    waiting: list[_Waiting] | None = None
+    foreseen: Sequence[tuple[str, Values]] = ()
+
+
+def _line(connection: Connection) -> _Line:
+    kept = connection.info
+    line: _Line | None = kept.get(_LINE)
+    if line is None:
+        driver: Any = connection.connection.driver_connection
+        own = connection.get_execution_options().get("cursor")
+        line = kept[_LINE] = _Line(driver.cursor() if own is None else own(driver))
+    return line
+
+
+def _told(connection: Connection, text: str) -> None:
     told = connection.engine.dispatch.before_cursor_execute
     if told:
         told(connection, None, text, None, None, False)
-    kept = connection.info
-    if own or _CURSOR not in kept:
-        driver: Any = connection.connection.driver_connection
-        cursor = driver.cursor()
-        return cursor if own else kept.setdefault(_CURSOR, cursor)
-    return kept[_CURSOR]
+
+
+def _send(connection: Connection, line: _Line, waiting: Sequence[_Waiting]) -> None:
+    # What is checked comes last: of a statement in WITH, nobody is told how many rows it changed.
+    order = sorted(waiting, key=lambda one: one.check is not None)
+    if sum(one.check is not None for one in order) > 1:
+        raise InternalError("of statements that are sent together, one at most is checked")
+    text = _joined(tuple(one.compiled.text for one in order))
+    values = {
+        f"{name}_{place}": value
+        for place, one in enumerate(order)
+        for name, value in one.compiled.named(one.values).items()
+    }
+    _told(connection, text)
+    line.cursor.put(text, values, check=order[-1].check)
+
+
+def _exactly_one(otherwise: Exception) -> Callable[[int], None]:
+    def check(changed: int) -> None:
+        if changed != 1:
+            raise otherwise
+
+    return check
+
+
+@lru_cache(maxsize=64)
+def _joined(texts: tuple[str, ...]) -> str:
+    """Statements as one, the last one behind the others; the names of their values have their place behind them."""
+    *before, last = (_NAMED.sub(rf"%(\g<1>_{place})s", text) for place, text in enumerate(texts))
+    named = ", ".join(f"part_{place} AS ({text})" for place, text in enumerate(before))
+    return f"WITH {named} {last}" if before else last
+
+
+_NAMED = re.compile(r"%\((\w+)\)s")

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from parco.errors import InternalError, StorageError, VerificationError
 from parco.ledger.accounts import State
-from parco.stores import quotas, reading, requests, revision, schedules, signing, verify
+from parco.stores import ending, heads, quotas, reading, requests, revision, schedules, signing, verify
 from parco.stores.corrected import Corrected
 from parco.stores.durable import durable
 from parco.stores.lease import Lease, Watch, granted
@@ -41,6 +41,7 @@ from parco.stores.records import (
     Stored,
 )
 from parco.stores.sealing import sealed
+from parco.stores.statements import Ahead
 
 __all__ = ["BUSY_SECONDS", "Store"]
 
@@ -240,7 +241,7 @@ class Store(Corrected):
         def work(connection: Connection) -> list[Stored]:
             return [requests.settle(connection, request, answer=answer) for request, answer in answers.items()]
 
-        stored = self._write(work)
+        stored = self._write(work, ahead=[requests.ahead_of_settle(request) for request in list(answers)[:1]])
         for request in answers:
             self.abandon(request)
         return stored
@@ -263,14 +264,14 @@ class Store(Corrected):
     @durable
     def forfeit_all(self, numbers: Sequence[int]) -> None:
         """The same for several requests, in one commit."""
-        self._write(lambda connection: requests.end(connection, dict.fromkeys(numbers, "started")))
+        self._write(lambda connection: ending.end(connection, dict.fromkeys(numbers, "started")))
         for number in numbers:
             self.abandon(number)
 
     @durable
     def void(self, request: int) -> None:
         """Gives back the reservation of a request that never started; InternalError for any other."""
-        self._write(lambda connection: requests.void(connection, request))
+        self._write(lambda connection: ending.void(connection, request))
 
     @durable
     def tidy(self, *, gone: Collection[str] = ()) -> list[int]:
@@ -282,7 +283,7 @@ class Store(Corrected):
 
         def work(connection: Connection) -> list[int]:
             over = self._over(connection, None, gone=frozenset(gone))
-            requests.end(connection, over)
+            ending.end(connection, over)
             return list(over)
 
         return self._write(work)
@@ -335,15 +336,18 @@ class Store(Corrected):
     def _writing(self) -> AbstractContextManager[Connection]:
         """A transaction that is alone in writing, durable when it is left, undone where it is left by an exception."""
 
-    def _write(self, work: Callable[[Connection], T], *, spends: bool = False) -> T:
-        mark = self._last_mark()
-        result, head = self._commit(lambda connection: sealed(connection, work, mark=mark, spends=spends))
+    def _write(self, work: Callable[[Connection], T], *, spends: bool = False, ahead: Sequence[Ahead] = ()) -> T:
+        mark, asked = self._last_mark(), (heads.AHEAD, *ahead)
+        result, head = self._commit(lambda connection: sealed(connection, work, mark=mark, spends=spends), asked)
         if head is not None:
             self._record_mark(head)
         return result
 
-    def _commit(self, work: Callable[[Connection], T]) -> T:
-        """What `work` returns, once what it wrote is durable; `work` may be run more than once."""
+    def _commit(self, work: Callable[[Connection], T], _: Sequence[Ahead]) -> T:
+        """What `work` returns, once what it wrote is durable; `work` may be run more than once.
+
+        It is told what `work` asks first: a server that is far away is asked as the transaction begins.
+        """
         with self._writing() as connection:
             return work(connection)
 
@@ -368,10 +372,11 @@ class Store(Corrected):
     ) -> list[Started | Reserved | Stored] | Pending:
         """Lets requests in together, once nothing stands in their way that nobody will end."""
         in_hand = requests_in_hand(self.identity)
+        ahead = [requests.ahead_of_begin(request) for request in wanted[:1]]
         while True:
             attempt = _Attempt(wanted, serves, holder)
             try:
-                decided = self._write(partial(self._decide, attempt), spends=True)
+                decided = self._write(partial(self._decide, attempt), spends=True, ahead=ahead)
             except _WaitingError as waiting:
                 return waiting.pending
             except BaseException:
@@ -391,7 +396,7 @@ class Store(Corrected):
         found = [requests.look(connection, request) for request in attempt.wanted]
         over = self._over(connection, found, gone=frozenset())
         if over:
-            requests.end(connection, over)
+            ending.end(connection, over)
             return False
         for place, (request, serve) in enumerate(zip(attempt.wanted, attempt.serves, strict=True)):
             # What the one before stored is known to the next.
