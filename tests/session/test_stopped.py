@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import parco
+from parco import canonical
 from parco.audit.verify import verify
 from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
 from parco.mechanisms.mechanism import Gaussian
@@ -41,7 +42,10 @@ def stopped_count(session: parco.Session, store: SqliteStore, cost: str) -> tupl
     assert isinstance(begun, Started)
     charge = Charge(1, reached.cost_units(plan.sensitivity, parco.Measure.GDP))
     law = MechanismFacts("gaussian", reached.scale, reached.lattice)
-    store.stop(begun.request, answer=b'{"cells":[1,-2,3,4],"parco":"0.1.0"}', stopped=Stopped(law, (charge,)))
+    cells = [1, -2, 3, 4]
+    drawn = {"draws": [[[0, 64 * cell]] for cell in cells], "laws": [list(reached.scale.as_integer_ratio())]}
+    answer = canonical.encode({"cells": cells, "parco": "0.1.0", **drawn})
+    store.stop(begun.request, answer=answer, stopped=Stopped(law, (charge,)))
     return finest, reached
 
 
