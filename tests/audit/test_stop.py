@@ -15,7 +15,7 @@ from parco.audit import offline, offline_life
 from parco.audit.offline import CheckError
 from parco.audit.verify import verify
 from parco.errors import InternalError, RequestError, VerificationError
-from parco.ledger.entries import Balance, Charge, Entry, MechanismFacts, SensitivityFacts, Stop
+from parco.ledger.entries import Balance, Charge, Entry, MechanismFacts, SensitivityFacts, Stop, encode
 from parco.measure import Measure
 from parco.mechanisms.mechanism import Additive, Gaussian, TwoSidedGeometric
 from parco.mechanisms.refinement import GaussianPath
@@ -316,3 +316,11 @@ def test_a_ladder_that_was_reserved_for_too_little_is_made_good_by_its_stop() ->
     entries = [ladder()[0], short, start()]
     assert feed_all(*entries).owed == {(2, 1): price(LADDER)}
     assert feed_all(*entries, halted()).owed == {}
+
+
+def test_the_first_file_sends_whoever_has_a_stop_to_the_second() -> None:
+    with pytest.raises(CheckError) as found:
+        offline.read(encode(halted()), 4)
+    assert found.value.args[0] == "parseable"
+    assert "offline_life.py" in found.value.args[2]
+    assert offline_life.read(encode(halted()), 4)["scales"] == "[]"
