@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ __all__ = [
     "forget_appended",
     "key_changed",
     "last_entry",
+    "lately",
     "note_key",
     "stands",
 ]
@@ -30,6 +32,9 @@ _LAST = Prepared(select(func.max(tables.entries.c.seq)))
 _BODY = select(tables.entries.c.body).where(tables.entries.c.seq == bindparam("seq"))
 _INSERT = Insertion(tables.entries)
 
+# A request is read again when it is settled: its bytes say what they said when `encode` compared them with it.
+_LATELY: deque[tuple[bytes, Entry]] = deque(maxlen=16)
+
 
 def append(connection: Connection, make: Callable[[int], Entry]) -> int:
     """Stores the next entry and returns its sequence; the caller's transaction holds the write lock."""
@@ -39,8 +44,10 @@ def append(connection: Connection, make: Callable[[int], Entry]) -> int:
 def append_all(connection: Connection, makes: Sequence[Callable[[int], Entry]], *, last: int) -> list[int]:
     """Stores the entries that follow entry `last`, and returns their sequences."""
     sequences = range(last + 1, last + 1 + len(makes))
-    rows = [(seq, encode(make(seq))) for seq, make in zip(sequences, makes, strict=True)]
+    entries = [make(seq) for seq, make in zip(sequences, makes, strict=True)]
+    rows = [(seq, encode(entry)) for seq, entry in zip(sequences, entries, strict=True)]
     _INSERT.put(connection, *({"seq": seq, "body": body} for seq, body in rows))
+    _LATELY.extend((body, entry) for (_, body), entry in zip(rows, entries, strict=True))
     _this(connection).appended.extend(rows)
     return list(sequences)
 
@@ -58,6 +65,11 @@ def append_each(connection: Connection, entries: Iterable[Entry], *, last: int) 
             yield row
 
     _INSERT.stream(connection, rows())
+
+
+def lately(body: bytes) -> Entry | None:
+    """The entry that these bytes say, where this process wrote them lately; None where it did not."""
+    return next((entry for written, entry in tuple(_LATELY) if written == body), None)
 
 
 def last_entry(connection: Connection) -> int:

@@ -231,12 +231,14 @@ class ServerCursor:
                 sent.append(None)
             server.pipeline_sync()
             results = self._collected()
-        finally:
-            if server.status == ConnStatus.OK:
-                server.exit_pipeline_mode()
-        for known in sent[: len(results)]:
+        except BaseException:
+            # Half a conversation, with which nobody can go on.
+            self._driver.close()
+            raise
+        server.exit_pipeline_mode()
+        for known, result in zip(sent, results, strict=False):
             if known is not None:
-                known.is_parsed = True
+                known.is_parsed = result.status in _DONE
         _checked(results[-1])
         return [result for result, known in zip(results, sent, strict=True) if known is None]
 

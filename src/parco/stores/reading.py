@@ -42,6 +42,7 @@ from parco.ledger.entries import (
 )
 from parco.measure import Measure
 from parco.stores import heads, tables, texts
+from parco.stores.append import lately
 from parco.stores.chains import Acts, chain_of, subjects
 from parco.stores.records import AccountRow, Evidence, HistoryRow, Settled, Stopped, Stored
 from parco.stores.statements import ONE, Prepared
@@ -149,8 +150,12 @@ def admitted(body: bytes | None, seq: int) -> Admitted:
     return found
 
 
+def _decode(body: bytes) -> Entry:
+    return lately(body) or _decoded(body)
+
+
 # The same few entries are looked at again and again: the one that opened an account, and those of a repeated answer.
-_decode = lru_cache(maxsize=256)(decode)
+_decoded = lru_cache(maxsize=256)(decode)
 
 
 def account_rows(connection: Connection) -> list[AccountRow]:

@@ -83,11 +83,12 @@ class Prepared:
 
     def put(self, connection: Connection, values: Values) -> None:
         """Runs it; nothing is looked at but a fault."""
-        line = _line(connection)
-        if line.waiting is None:
-            self._run(connection, values)
-        else:
-            line.waiting.append(_Waiting(self._for(connection), values))
+        line, compiled = _line(connection), self._for(connection)
+        if line.waiting is not None:
+            line.waiting.append(_Waiting(compiled, values))
+            return
+        _told(connection, compiled.text)
+        line.cursor.execute(compiled.text, compiled.given(values))
 
     def put_one(self, connection: Connection, values: Values, *, otherwise: Exception) -> None:
         """Runs it, and raises `otherwise` unless it changes one row: by the next statement that is looked at, or the
