@@ -316,3 +316,12 @@ def test_a_ladder_that_was_reserved_for_too_little_is_made_good_by_its_stop() ->
     entries = [ladder()[0], short, start()]
     assert feed_all(*entries).owed == {(2, 1): price(LADDER)}
     assert feed_all(*entries, halted()).owed == {}
+
+
+def test_a_ladder_that_was_recosted_while_it_ran_does_not_stop() -> None:
+    whole, cost = price(LADDER), price(GAUSSIAN)
+    raised = replace(recost(4, (2, 2 * whole, 0), added=whole), mechanism="gaussian")
+    feed_all(*ladder(), raised)
+    with pytest.raises(CheckError, match="recosted while it ran") as found:
+        feed_all(*ladder(), raised, halted(5, spent=whole + cost))
+    assert found.value.args[:2] == ("priced", 5)
