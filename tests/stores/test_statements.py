@@ -7,16 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 from sqlalchemy import Connection, Engine, bindparam, event, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
-from parco.errors import InternalError, ParcoError
-from parco.stores import tables
+from parco.errors import BusyError, InternalError, ParcoError
+from parco.stores import postgres_cursor, tables
+from parco.stores.postgres import PostgresStore
+from parco.stores.records import Started
 from parco.stores.statements import FEW, Insertion, Prepared, together
 from parco.stores.store import Store
 
-from .build import Address, signed_store
+from .build import Address, ask, nothing, opening, signed_store
 
 if TYPE_CHECKING:
     from tests.postgres import Server
@@ -207,6 +210,56 @@ def test_a_rollback_forgets_what_waits_and_keeps_what_the_server_parsed(postgres
             _write(store, work)
         with store._reading() as connection:
             assert _COUNT.rows(connection) == before
+
+
+def test_what_the_server_could_not_parse_is_parsed_another_time(postgres: Server, name: str) -> None:
+    """Somebody held the table until the time was over; behind a statement that waited, so that both went as one."""
+    store = PostgresStore(postgres.url(name), busy_seconds=0.05)
+    store.sign(opening())
+    steps = Prepared(select(func.count()).select_from(tables.steps))
+
+    def work(connection: Connection) -> list[tuple[Any, ...]]:
+        with together(connection):
+            _TEXTS.put(connection, _named(1))
+        return steps.rows(connection)
+
+    with store._writing() as connection:
+        steps.rows(connection)
+    with psycopg.connect(postgres.url(name, "admin")) as other:
+        other.execute("LOCK TABLE parco.steps IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(BusyError):
+            store._commit(work, [])
+    assert store._commit(work, []) == [(0,)]
+
+
+def test_an_interrupt_while_the_server_works_is_raised_and_nothing_is_answered_late(
+    postgres: Server, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each wait in turn, that for the commit too: it is no lost connection, and so begins nothing again."""
+    store = signed_store(postgres.url(name))
+    waits, wait = [0, 0], postgres_cursor._is_readable
+
+    def interrupted(socket: int, *, or_writable: bool) -> bool:
+        waits[0] += 1
+        if waits[0] == waits[1]:
+            raise KeyboardInterrupt
+        return wait(socket, or_writable=or_writable)
+
+    monkeypatch.setattr(postgres_cursor, "_is_readable", interrupted)
+    for place in range(1, 100):
+        waits[:] = [0, place]
+        try:
+            outcome = store.begin(ask(store, cost=1, fresh=True), serves=nothing)
+        except KeyboardInterrupt:
+            waits[:] = [0, 0]
+            store.verify()
+            continue
+        break
+    waits[:] = [0, 0]
+    assert place > 2
+    assert isinstance(outcome, Started)
+    store.settle(outcome.request, answer=b"[1]")
+    assert store.verify().accounts[1].reserved == 0, "what an interrupted commit had begun was forfeited by the next"
 
 
 def _write(store: Store, work: Callable[[Connection], None]) -> None:

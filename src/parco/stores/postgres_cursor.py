@@ -231,11 +231,13 @@ class ServerCursor:
                 sent.append(None)
             server.pipeline_sync()
             results = self._collected()
-        finally:
-            if server.status == ConnStatus.OK:
-                server.exit_pipeline_mode()
-        for known in sent[: len(results)]:
-            if known is not None:
+        except BaseException:
+            # Whatever it was, an interrupt too: what is still to come must never be taken for the answer to another.
+            server.finish()
+            raise
+        server.exit_pipeline_mode()
+        for known, result in zip(sent, results, strict=False):
+            if known is not None and result.status in _DONE:
                 known.is_parsed = True
         _checked(results[-1])
         return [result for result, known in zip(results, sent, strict=True) if known is None]
