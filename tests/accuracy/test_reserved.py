@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +22,7 @@ from parco.accuracy.reserved import ReservedMeasurement
 from parco.accuracy.rules import AbsoluteError, RelativeError, View
 from parco.accuracy.sessions import release_until
 from parco.audit.verify import verify
+from parco.errors import RequestError
 from parco.measure import COST_UNIT
 from parco.mechanisms.stopping import StoppedGaussian
 from parco.privacy.expost import ExPost
@@ -377,3 +380,47 @@ def test_a_session_with_a_schedule_has_no_such_run(tmp_path: Path) -> None:
     kept = parco.Session(session.contract, schedule="weekly")
     with pytest.raises(parco.RequestError, match="no step of a schedule"):
         release_until(kept, COUNT, RelativeError("5%"), at_most="1", reserve=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_a_fork_of_a_run_ends_nothing(tmp_path: Path) -> None:
+    """A child that unwinds must not settle what was drawn so far: its parent goes on to draw."""
+    session, parent = opened(tmp_path), os.getpid()
+
+    def rule(view: View) -> bool:
+        if view.step == 1:
+            child = os.fork()
+            if child == 0:
+                raise SystemExit
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        return view.step >= 4
+
+    try:
+        found = release_until(session, COUNT, rule, at_most="3", ladder=DOUBLED, reserve=True)
+    except BaseException as error:
+        if os.getpid() != parent:
+            os._exit(3 if isinstance(error, SystemExit) else 4)
+        raise
+    assert amounts(session) == [(found.stopped.cost.units, 0)]
+    assert [row.state for row in session.history()] == ["open", "settled"]
+
+
+@pytest.mark.parametrize("act", ["draw", "stop", "forfeit"])
+def test_a_reservation_is_ended_by_the_process_that_began_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    session = opened(tmp_path)
+    with ReservedMeasurement(session, COUNT, most=10**15) as run:
+        run.refine([10**12] * len(run.labels))
+        reservation = run._reservation
+        assert reservation is not None
+        acts: dict[str, Callable[[], object]] = {
+            "draw": lambda: run.refine([10**13] * len(run.labels)),
+            "stop": run.settled,
+            "forfeit": reservation.forfeit,
+        }
+        monkeypatch.setattr(reservation, "_process", -1)
+        with pytest.raises(RequestError, match="process that began it"):
+            acts[act]()
+        monkeypatch.undo()
+    assert [row.state for row in session.history()] == ["open", "settled"]
