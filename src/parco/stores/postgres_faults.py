@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from parco.errors import BusyError, InternalError, LedgerFormatError, NotSignedError, ParcoError, StorageError
 
-__all__ = ["fault", "is_conflict", "is_lost", "translated"]
+__all__ = ["fault", "is_conflict", "is_lost", "translated", "unreachable"]
 
 _CONFLICTS = ("40001", "40P01")  # serialization failure, deadlock: the whole transaction was undone
 _LOST = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "40003")  # the connection is gone, or not there yet
@@ -76,9 +76,14 @@ def fault(error: Exception, name: str) -> ParcoError:
         kind, text = _BY_STATE[max(matching, key=len)]
         return kind(f"{name} {text}", driver_code=state)
     if is_lost(error):
-        return StorageError(f"{name} cannot be reached: is the server running, and the address right?")
+        return unreachable(name)
     told = type(_origin(error)).__name__
     return InternalError(f"the store of {name} failed ({told}); nothing was written", driver_code=state)
+
+
+def unreachable(name: str) -> StorageError:
+    """The connection is gone, or there never was one."""
+    return StorageError(f"{name} cannot be reached: is the server running, and the address right?")
 
 
 def _origin(error: Exception) -> BaseException:
