@@ -22,7 +22,7 @@ from parco.accuracy.reserved import ReservedMeasurement
 from parco.accuracy.rules import AbsoluteError, RelativeError, View
 from parco.accuracy.sessions import release_until
 from parco.audit.verify import verify
-from parco.errors import RequestError
+from parco.errors import ForfeitedError, RequestError
 from parco.measure import COST_UNIT
 from parco.mechanisms.stopping import StoppedGaussian
 from parco.privacy.expost import ExPost
@@ -372,6 +372,25 @@ def test_derived_data_get_back_on_all_their_accounts(tmp_path: Path) -> None:
     assert [(one.account, one.cost.units) for one in found.release.receipt.also] == [("a", parent)]
     assert [reserved for _, reserved in amounts(sessions[1])] == [0, 0]
     verify(sessions[1]._store, strict=True, releases=[found.release.record()])
+
+
+def test_a_run_that_is_recosted_meanwhile_is_charged_whole(tmp_path: Path) -> None:
+    """Its total counts from all that was reserved: what a part of it costs was not said."""
+    session = opened(tmp_path)
+
+    def rule(view: View) -> bool:
+        if view.step == 1:
+            session.recost("gaussian", factor=2, reason="advisory 7")
+        return view.step >= 3
+
+    with pytest.raises(ForfeitedError, match="charged whole"):
+        release_until(session, COUNT, rule, at_most="1", ladder=DOUBLED, reserve=True)
+    again = parco.Session(session.contract)
+    assert [row.state for row in again.history() if row.mechanism] == ["forfeited"]
+    ((spent, reserved),) = amounts(again)
+    (held,) = again.history()[1].charges
+    assert (spent, reserved) == (2 * held.cost, 0)
+    verify(again._store)
 
 
 def test_a_session_with_a_schedule_has_no_such_run(tmp_path: Path) -> None:
