@@ -19,7 +19,7 @@ from parco.stores.records import Started
 from parco.stores.statements import FEW, Insertion, Prepared, together
 from parco.stores.store import Store
 
-from .build import Address, ask, nothing, opening, signed_store
+from .build import Address, ask, nothing, opening, signed_store, started
 
 if TYPE_CHECKING:
     from tests.postgres import Server
@@ -232,30 +232,33 @@ def test_what_the_server_could_not_parse_is_parsed_another_time(postgres: Server
     assert store._commit(work, []) == [(0,)]
 
 
-def test_an_interrupt_while_the_server_works_is_raised_and_nothing_is_answered_late(
-    postgres: Server, name: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("place_of_it", ["_is_readable", "_checked"])
+def test_an_interrupt_is_raised_and_nothing_is_answered_late_or_prepared_twice(
+    postgres: Server, name: str, monkeypatch: pytest.MonkeyPatch, place_of_it: str
 ) -> None:
-    """At each wait in turn, that for the commit too: it is no lost connection, and so begins nothing again."""
+    """At each wait, or behind each answer, in turn, the commit's too: it is no lost connection, and begins nothing."""
     store = signed_store(postgres.url(name))
-    waits, wait = [0, 0], postgres_cursor._is_readable
+    calls, call = [0, 0], getattr(postgres_cursor, place_of_it)
 
-    def interrupted(socket: int, *, or_writable: bool) -> bool:
-        waits[0] += 1
-        if waits[0] == waits[1]:
+    def interrupted(*given: Any, **named: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == calls[1]:
             raise KeyboardInterrupt
-        return wait(socket, or_writable=or_writable)
+        return call(*given, **named)
 
-    monkeypatch.setattr(postgres_cursor, "_is_readable", interrupted)
+    monkeypatch.setattr(postgres_cursor, place_of_it, interrupted)
     for place in range(1, 100):
-        waits[:] = [0, place]
+        # Once before, so that it is the second time that it is asked: then statements are parsed.
+        store.settle(started(store, question="before", fresh=True, cost=1), answer=b"[1]")
+        calls[:] = [0, place]
         try:
             outcome = store.begin(ask(store, cost=1, fresh=True), serves=nothing)
         except KeyboardInterrupt:
-            waits[:] = [0, 0]
+            calls[:] = [0, 0]
             store.verify()
             continue
         break
-    waits[:] = [0, 0]
+    calls[:] = [0, 0]
     assert place > 2
     assert isinstance(outcome, Started)
     store.settle(outcome.request, answer=b"[1]")

@@ -161,8 +161,12 @@ class PostgresStore(Store):
         connection = self._begun(begin, ahead)
         try:
             yield connection
-        except BaseException:
+        except Exception:
             self._undo(connection)
+            raise
+        except BaseException:
+            # An interrupt may come between what the server did and what is known of it: whoever is next begins anew.
+            self._holder.drop()
             raise
         entries = appended(connection)
         try:
