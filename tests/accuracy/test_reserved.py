@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import parco
+from parco.accuracy import reserved
 from parco.accuracy.ladders import Explicit, Geometric, Ladder, Predictive
 from parco.accuracy.reserved import ReservedMeasurement
 from parco.accuracy.rules import AbsoluteError, RelativeError, View
@@ -266,6 +267,7 @@ DIES = """
 import os, sys, parco
 from parco.accuracy.rules import RelativeError
 from parco.accuracy.sessions import release_until
+from parco.accuracy import reserved
 from parco.accuracy.ladders import Geometric
 
 def dies(view):
@@ -399,6 +401,34 @@ def test_a_session_with_a_schedule_has_no_such_run(tmp_path: Path) -> None:
     kept = parco.Session(session.contract, schedule="weekly")
     with pytest.raises(parco.RequestError, match="no step of a schedule"):
         release_until(kept, COUNT, RelativeError("5%"), at_most="1", reserve=True)
+
+
+@pytest.mark.parametrize("measure", ["gdp", "pure"])
+def test_an_interrupt_behind_a_draw_settles_what_was_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measure: str
+) -> None:
+    """What nobody has seen is in no answer: neither among its draws nor in its cells."""
+    session, found = opened(tmp_path, measure), reserved._last_draws
+    costs = [10**12, 10**13]
+
+    def interrupted(cells: Any) -> Any:
+        if max(cells.standing) == costs[1]:
+            raise KeyboardInterrupt
+        return found(cells)
+
+    monkeypatch.setattr(reserved, "_last_draws", interrupted)
+
+    def climb() -> None:
+        with ReservedMeasurement(session, COUNT, most=10**15) as run:
+            for cost in costs:
+                run.refine([cost] * len(run.labels))
+
+    with pytest.raises(KeyboardInterrupt):
+        climb()
+    ((spent, held),) = amounts(session)
+    assert held == 0
+    assert spent <= costs[0]
+    verify(session._store, strict=True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
