@@ -110,7 +110,7 @@ def test_what_stands_together_is_one_statement_for_a_server_and_all_of_it_is_the
         assert all(found[_named(number)["digest"]] == tuple(_named(number).values()) for number in (1, 2, 3))
 
 
-@pytest.mark.parametrize("then", ["look", "commit"])
+@pytest.mark.parametrize("then", ["look", "ask otherwise", "add many", "commit"])
 def test_a_change_of_nothing_is_the_fault_that_was_named_and_undoes_all(address: Address, then: str) -> None:
     store = signed_store(address)
     with store._reading() as connection:
@@ -122,6 +122,10 @@ def test_a_change_of_nothing_is_the_fault_that_was_named_and_undoes_all(address:
             _ERASE.put_one(connection, {"named": "nobody"}, otherwise=InternalError("it is gone"))
         if then == "look":
             _COUNT.rows(connection)
+        elif then == "ask otherwise":
+            connection.scalar(select(func.count()).select_from(tables.texts))
+        elif then == "add many":
+            _TEXTS.put(connection, *({**one, "digest": f"y{one['digest'][1:]}"} | _own(8, one) for one in rows(9)))
 
     with pytest.raises(InternalError, match="it is gone"):
         _write(store, work)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError, StatementError
 
 from parco.errors import BusyError, InternalError, LedgerFormatError, NotSignedError, ParcoError, StorageError
 
@@ -69,15 +69,17 @@ def translated(name: str) -> Iterator[None]:
 
 
 def fault(error: Exception, name: str) -> ParcoError:
-    """What an error of the database says in our words."""
-    state = _state(error)
+    """What an error of the database says in our words; one of our own, where SQLAlchemy wrapped it, as it is."""
+    origin, state = _origin(error), _state(error)
+    if isinstance(origin, ParcoError):
+        return origin
     matching = [known for known in _BY_STATE if state is not None and state.startswith(known)]
     if matching:
         kind, text = _BY_STATE[max(matching, key=len)]
         return kind(f"{name} {text}", driver_code=state)
     if is_lost(error):
         return unreachable(name)
-    told = type(_origin(error)).__name__
+    told = type(origin).__name__
     return InternalError(f"the store of {name} failed ({told}); nothing was written", driver_code=state)
 
 
@@ -87,7 +89,7 @@ def unreachable(name: str) -> StorageError:
 
 
 def _origin(error: Exception) -> BaseException:
-    return error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return error.orig if isinstance(error, StatementError) and error.orig is not None else error
 
 
 def _state(error: Exception) -> str | None:
