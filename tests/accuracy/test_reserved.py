@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,11 +17,13 @@ from typing import Any
 import pytest
 
 import parco
+from parco.accuracy import reserved
 from parco.accuracy.ladders import Explicit, Geometric, Ladder, Predictive
 from parco.accuracy.reserved import ReservedMeasurement
 from parco.accuracy.rules import AbsoluteError, RelativeError, View
 from parco.accuracy.sessions import release_until
 from parco.audit.verify import verify
+from parco.errors import ForfeitedError, RequestError
 from parco.measure import COST_UNIT
 from parco.mechanisms.stopping import StoppedGaussian
 from parco.privacy.expost import ExPost
@@ -263,6 +267,7 @@ DIES = """
 import os, sys, parco
 from parco.accuracy.rules import RelativeError
 from parco.accuracy.sessions import release_until
+from parco.accuracy import reserved
 from parco.accuracy.ladders import Geometric
 
 def dies(view):
@@ -371,9 +376,100 @@ def test_derived_data_get_back_on_all_their_accounts(tmp_path: Path) -> None:
     verify(sessions[1]._store, strict=True, releases=[found.release.record()])
 
 
+def test_a_run_that_is_recosted_meanwhile_is_charged_whole(tmp_path: Path) -> None:
+    """Its total counts from all that was reserved: what a part of it costs was not said."""
+    session = opened(tmp_path)
+
+    def rule(view: View) -> bool:
+        if view.step == 1:
+            session.recost("gaussian", factor=2, reason="advisory 7")
+        return view.step >= 3
+
+    with pytest.raises(ForfeitedError, match="charged whole"):
+        release_until(session, COUNT, rule, at_most="1", ladder=DOUBLED, reserve=True)
+    again = parco.Session(session.contract)
+    assert [row.state for row in again.history() if row.mechanism] == ["forfeited"]
+    ((spent, reserved),) = amounts(again)
+    (held,) = again.history()[1].charges
+    assert (spent, reserved) == (2 * held.cost, 0)
+    verify(again._store)
+
+
 def test_a_session_with_a_schedule_has_no_such_run(tmp_path: Path) -> None:
     session = opened(tmp_path)
     parco.sign_schedule(session, "weekly", [parco.ScheduledAsk(parco.Ask("count", by="channel", cost="0.1"), ("1",))])
     kept = parco.Session(session.contract, schedule="weekly")
     with pytest.raises(parco.RequestError, match="no step of a schedule"):
         release_until(kept, COUNT, RelativeError("5%"), at_most="1", reserve=True)
+
+
+@pytest.mark.parametrize("measure", ["gdp", "pure"])
+def test_an_interrupt_behind_a_draw_settles_what_was_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measure: str
+) -> None:
+    """What nobody has seen is in no answer: neither among its draws nor in its cells."""
+    session, found = opened(tmp_path, measure), reserved._last_draws
+    costs = [10**12, 10**13]
+
+    def interrupted(cells: Any) -> Any:
+        if max(cells.standing) == costs[1]:
+            raise KeyboardInterrupt
+        return found(cells)
+
+    monkeypatch.setattr(reserved, "_last_draws", interrupted)
+
+    def climb() -> None:
+        with ReservedMeasurement(session, COUNT, most=10**15) as run:
+            for cost in costs:
+                run.refine([cost] * len(run.labels))
+
+    with pytest.raises(KeyboardInterrupt):
+        climb()
+    ((spent, held),) = amounts(session)
+    assert held == 0
+    assert spent <= costs[0]
+    verify(session._store, strict=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_a_fork_of_a_run_ends_nothing(tmp_path: Path) -> None:
+    """A child that unwinds must not settle what was drawn so far: its parent goes on to draw."""
+    session, parent = opened(tmp_path), os.getpid()
+
+    def rule(view: View) -> bool:
+        if view.step == 1:
+            child = os.fork()
+            if child == 0:
+                raise SystemExit
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        return view.step >= 4
+
+    try:
+        found = release_until(session, COUNT, rule, at_most="3", ladder=DOUBLED, reserve=True)
+    except BaseException as error:
+        if os.getpid() != parent:
+            os._exit(3 if isinstance(error, SystemExit) else 4)
+        raise
+    assert amounts(session) == [(found.stopped.cost.units, 0)]
+    assert [row.state for row in session.history()] == ["open", "settled"]
+
+
+@pytest.mark.parametrize("act", ["draw", "stop", "forfeit"])
+def test_a_reservation_is_ended_by_the_process_that_began_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    session = opened(tmp_path)
+    with ReservedMeasurement(session, COUNT, most=10**15) as run:
+        run.refine([10**12] * len(run.labels))
+        reservation = run._reservation
+        assert reservation is not None
+        acts: dict[str, Callable[[], object]] = {
+            "draw": lambda: run.refine([10**13] * len(run.labels)),
+            "stop": run.settled,
+            "forfeit": reservation.forfeit,
+        }
+        monkeypatch.setattr(reservation, "_process", -1)
+        with pytest.raises(RequestError, match="process that began it"):
+            acts[act]()
+        monkeypatch.undo()
+    assert [row.state for row in session.history()] == ["open", "settled"]

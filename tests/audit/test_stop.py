@@ -324,3 +324,12 @@ def test_the_first_file_sends_whoever_has_a_stop_to_the_second() -> None:
     assert found.value.args[0] == "parseable"
     assert "offline_life.py" in found.value.args[2]
     assert offline_life.read(encode(halted()), 4)["scales"] == "[]"
+
+
+def test_a_ladder_that_was_recosted_while_it_ran_does_not_stop() -> None:
+    whole, cost = price(LADDER), price(GAUSSIAN)
+    raised = replace(recost(4, (2, 2 * whole, 0), added=whole), mechanism="gaussian")
+    feed_all(*ladder(), raised)
+    with pytest.raises(CheckError, match="recosted while it ran") as found:
+        feed_all(*ladder(), raised, halted(5, spent=whole + cost))
+    assert found.value.args[:2] == ("priced", 5)

@@ -65,6 +65,16 @@ def test_a_recost_counts_from_what_was_realised() -> None:
         apply(after(*stopped), recost(5, (2, 19, 0), added=-1))
 
 
+def test_a_ladder_that_was_recosted_while_it_ran_is_charged_whole() -> None:
+    """That total counts from what was reserved; a correction of it would take back what the stop gave back before."""
+    running = after(opening(), LADDER, start(), recost(4, (2, 80, 0), added=40))
+    early = replace(stop(5), accounts=(Balance(1, 100, 60, 0, 0, 10, 0, 0, 0),))
+    with pytest.raises(VerificationError, match="recosted while it ran"):
+        apply(running, early)
+    whole = replace(settle(5, delta=0), accounts=(Balance(1, 100, 80, 0, 0, 10, 0, 0, 0),))
+    assert balance(apply(running, whole)) == (80, 0, 0, 0)
+
+
 def test_a_quota_counts_what_was_realised() -> None:
     limit = Quota(
         seq=2,

@@ -14,13 +14,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, event
 
-from parco.errors import BudgetError, RequestError, SupersededError
+from parco.errors import BudgetError, ForfeitedError, RequestError, SupersededError
 from parco.ledger.accounts import replay
 from parco.ledger.entries import Added, Charge, Entry, MechanismFacts, Recost, decode
 from parco.measure import UNITS_MAX
 from parco.stores import corrections
 from parco.stores.address import open_ledger
-from parco.stores.records import Act, HistoryRow, Recosted, Recosting, Recovery, Started, Stored, reading_now
+from parco.stores.records import (
+    Act,
+    HistoryRow,
+    Recosted,
+    Recosting,
+    Recovery,
+    Started,
+    Stopped,
+    Stored,
+    reading_now,
+)
 from parco.stores.store import Store
 
 from .build import (
@@ -249,6 +259,23 @@ def test_every_release_of_the_mechanism_is_recharged_and_the_account_overdrawn(s
     assert row_of(store, answers[0]).charges == (Charge(1, TENTH),), "what was charged then is still told"
     assert row_of(store, other).corrections == ()
     refused(lambda: store.recost(ACT, wanted), store, match="nothing to recost")
+    store.verify()
+
+
+def test_a_ladder_that_is_recosted_while_it_runs_is_charged_whole(store: Store) -> None:
+    """Its total counts from the whole: stopped for less, a correction would take back what is free again already."""
+    answered(store)
+    number = started(store, question="a ladder")
+    wrong = store.recost(ACT, by_factor(3, only=(number,))).position
+    stopped = Stopped(MechanismFacts(GEOMETRIC, Fraction(20), Fraction(1)), (Charge(1, TENTH // 2),))
+    with pytest.raises(ForfeitedError, match=f"by entry {wrong}") as caught:
+        store.stop(number, answer=ANSWER, stopped=stopped)
+    assert caught.value.facts == {"request": number, "recost": wrong}
+    assert amounts(store) == (3 * TENTH, TENTH), "nothing was written"
+    store.abandon(number)
+    assert store.tidy() == [number]
+    store.recost(ACT, by_factor(1, only=(number,), corrects=wrong))
+    assert amounts(store) == (2 * TENTH, 0)
     store.verify()
 
 

@@ -28,6 +28,7 @@ from parco.stores import postgres_faults  # noqa: E402
 from parco.stores.append import appended  # noqa: E402
 from parco.stores.postgres import PostgresStore  # noqa: E402
 from parco.stores.postgres_connection import target  # noqa: E402
+from parco.stores.postgres_cursor import LedgerConnection  # noqa: E402
 from parco.stores.postgres_schema import administrators_sql  # noqa: E402
 from parco.stores.records import Started  # noqa: E402
 from parco.stores.upgrade import VERSION  # noqa: E402
@@ -384,6 +385,34 @@ _TERMINATE = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
+
+
+def test_a_connection_that_is_cut_while_it_reads_is_told_as_any(postgres: Server, name: str) -> None:
+    """At the end of the reading, where a writer would look whether it wrote."""
+    store = signed_store(postgres.url(name))
+
+    def read() -> None:
+        with store._reading():
+            postgres.run_sql(name, _TERMINATE)
+
+    with pytest.raises(StorageError, match="cannot be reached"):
+        read()
+    assert len(store.accounts()) == 1
+
+
+def test_a_repeat_that_is_cut_off_raises_nothing(postgres: Server, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = signed_store(postgres.url(name))
+    commit = LedgerConnection.commit
+
+    def cut(connection: LedgerConnection) -> None:
+        postgres.run_sql(name, _TERMINATE)
+        connection.execute("SELECT 1")
+        commit(connection)
+
+    monkeypatch.setattr(LedgerConnection, "commit", cut)
+    store.repeated(2)
+    monkeypatch.undo()
+    assert len(store.accounts()) == 1
 
 
 def test_acknowledged_entries_survive_a_crash_of_the_server(postgres: Server, name: str) -> None:

@@ -7,16 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 from sqlalchemy import Connection, Engine, bindparam, event, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
-from parco.errors import InternalError, ParcoError
-from parco.stores import tables
+from parco.errors import BusyError, InternalError, ParcoError
+from parco.stores import postgres_cursor, tables
+from parco.stores.postgres import PostgresStore
+from parco.stores.records import Started
 from parco.stores.statements import FEW, Insertion, Prepared, together
 from parco.stores.store import Store
 
-from .build import Address, signed_store
+from .build import Address, ask, nothing, opening, signed_store, started
 
 if TYPE_CHECKING:
     from tests.postgres import Server
@@ -107,7 +110,7 @@ def test_what_stands_together_is_one_statement_for_a_server_and_all_of_it_is_the
         assert all(found[_named(number)["digest"]] == tuple(_named(number).values()) for number in (1, 2, 3))
 
 
-@pytest.mark.parametrize("then", ["look", "commit"])
+@pytest.mark.parametrize("then", ["look", "ask otherwise", "add many", "commit"])
 def test_a_change_of_nothing_is_the_fault_that_was_named_and_undoes_all(address: Address, then: str) -> None:
     store = signed_store(address)
     with store._reading() as connection:
@@ -119,6 +122,10 @@ def test_a_change_of_nothing_is_the_fault_that_was_named_and_undoes_all(address:
             _ERASE.put_one(connection, {"named": "nobody"}, otherwise=InternalError("it is gone"))
         if then == "look":
             _COUNT.rows(connection)
+        elif then == "ask otherwise":
+            connection.scalar(select(func.count()).select_from(tables.texts))
+        elif then == "add many":
+            _TEXTS.put(connection, *({**one, "digest": f"y{one['digest'][1:]}"} | _own(8, one) for one in rows(9)))
 
     with pytest.raises(InternalError, match="it is gone"):
         _write(store, work)
@@ -207,6 +214,59 @@ def test_a_rollback_forgets_what_waits_and_keeps_what_the_server_parsed(postgres
             _write(store, work)
         with store._reading() as connection:
             assert _COUNT.rows(connection) == before
+
+
+def test_what_the_server_could_not_parse_is_parsed_another_time(postgres: Server, name: str) -> None:
+    """Somebody held the table until the time was over; behind a statement that waited, so that both went as one."""
+    store = PostgresStore(postgres.url(name), busy_seconds=0.05)
+    store.sign(opening())
+    steps = Prepared(select(func.count()).select_from(tables.steps))
+
+    def work(connection: Connection) -> list[tuple[Any, ...]]:
+        with together(connection):
+            _TEXTS.put(connection, _named(1))
+        return steps.rows(connection)
+
+    with store._writing() as connection:
+        steps.rows(connection)
+    with psycopg.connect(postgres.url(name, "admin")) as other:
+        other.execute("LOCK TABLE parco.steps IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(BusyError):
+            store._commit(work, [])
+    assert store._commit(work, []) == [(0,)]
+
+
+@pytest.mark.parametrize("place_of_it", ["_is_readable", "_checked"])
+def test_an_interrupt_is_raised_and_nothing_is_answered_late_or_prepared_twice(
+    postgres: Server, name: str, monkeypatch: pytest.MonkeyPatch, place_of_it: str
+) -> None:
+    """At each wait, or behind each answer, in turn, the commit's too: it is no lost connection, and begins nothing."""
+    store = signed_store(postgres.url(name))
+    calls, call = [0, 0], getattr(postgres_cursor, place_of_it)
+
+    def interrupted(*given: Any, **named: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == calls[1]:
+            raise KeyboardInterrupt
+        return call(*given, **named)
+
+    monkeypatch.setattr(postgres_cursor, place_of_it, interrupted)
+    for place in range(1, 100):
+        # Once before, so that it is the second time that it is asked: then statements are parsed.
+        store.settle(started(store, question="before", fresh=True, cost=1), answer=b"[1]")
+        calls[:] = [0, place]
+        try:
+            outcome = store.begin(ask(store, cost=1, fresh=True), serves=nothing)
+        except KeyboardInterrupt:
+            calls[:] = [0, 0]
+            store.verify()
+            continue
+        break
+    calls[:] = [0, 0]
+    assert place > 2
+    assert isinstance(outcome, Started)
+    store.settle(outcome.request, answer=b"[1]")
+    assert store.verify().accounts[1].reserved == 0, "what an interrupted commit had begun was forfeited by the next"
 
 
 def _write(store: Store, work: Callable[[Connection], None]) -> None:

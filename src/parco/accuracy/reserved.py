@@ -120,9 +120,11 @@ class ReservedMeasurement:
         if planned.total > self.most:
             raise InternalError("a step costs more than was reserved")
         rises = [new > old for new, old in zip(costs, self._cells.standing, strict=True)]
-        self._cells = reservation.draw(planned.draw)
-        for path, last, rose in zip(self._drawn, _last_draws(self._cells), rises, strict=True):
-            path.extend([last] if rose else [])
+        cells = reservation.draw(planned.draw)
+        found = zip(self._drawn, _last_draws(cells), rises, strict=True)
+        drawn = [[*path, last] if rose else path for path, last, rose in found]
+        # Both or, at an interrupt, neither: the answer holds the draws that its cells are made of.
+        self._cells, self._drawn = cells, drawn
 
     def _released(self) -> Released:
         """On the lattice that will be stored, so that what a rule sees is what is published."""

@@ -185,6 +185,8 @@ class Ledger(offline.Ledger):
         own = [row[0] for row in paid] == [row[0] for row in held] and not any(row[2] for row in (*held, *paid))
         more = own and any(row[1] > before[1] for row, before in zip(paid, held, strict=True))
         self.need(coarser and same and own and not more, "priced", "it stops where its ladder does not lie")
+        recosted = any((number, row[0]) in self.totals for row in held)
+        self.need(not recosted, "priced", "it was recosted while it ran, and is charged whole")
         self.move(held, -1, 0)
         self.move(paid, 1, 0)
         self.requests[number] = (state, None, actor, tuple(map(tuple, paid)), private, lattice, found["charges"])

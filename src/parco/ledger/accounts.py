@@ -629,6 +629,9 @@ def _stop(state: State, entry: Stop) -> _Change:
     why = why_not_stopped(reserve, entry.mechanism, entry.charges, scales=entry.scales)
     _require(why is None, entry, str(why))
     _require(entry.sensitivity == reserve.sensitivity, entry, "its sensitivity is not the one that was reserved")
+    # What that stated is a total of the whole: a correction of it would take back what the stop gave back before.
+    recosted = any((entry.request, charge.account) in state.totals for charge in entry.charges)
+    _require(not recosted, entry, f"request {entry.request} was recosted while it ran, and is charged whole")
     stopped = {entry.request: replace(change.requests[entry.request], stopped=True)}
     return replace(change, requests=stopped)
 

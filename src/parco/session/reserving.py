@@ -12,6 +12,7 @@ Source: docs/mathematics.md, "Settling less than was reserved".
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -90,21 +91,30 @@ class Reserving:
 
 
 class Reservation:
-    """One request that was charged whole, and its exact cells in lattice steps of the question; ended once."""
+    """One request that was charged whole, and its exact cells in lattice steps of the question; ended once.
+
+    It belongs to the process that began it, RequestError in a fork: what that one settled, the other would draw beyond.
+    """
 
     def __init__(self, session: Session, plan: Plan, ask: Asked, request: int, exact: tuple[int, ...]) -> None:
         self._session, self._plan, self._asked, self._request = session, plan, ask, request
         self._exact = exact
         self._bits = session._bits()
-        self.ended = False
+        self._ended, self._process = False, os.getpid()
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to end here."""
+        return self._ended or os.getpid() != self._process
 
     def draw(self, act: Callable[[Sequence[int], BitSource], T]) -> T:
         """What `act` draws from the exact cells; where it fails all is forfeited, and why is told to nobody."""
+        self._check_here()
         try:
             return self._session._or_forfeit(lambda: act(self._exact, self._bits), [self._request])
         except BaseException:
             # What is left in memory settles nothing; was it not forfeited, whoever comes next will.
-            self.ended, self._exact = True, ()
+            self._ended, self._exact = True, ()
             self._session._store.abandon(self._request)
             raise
 
@@ -115,6 +125,7 @@ class Reservation:
         """
         from parco.stores.records import Stopped
 
+        self._check_here()
         charges = tuple(
             Charge(number, units_apart(law, scales, self._plan.sensitivity, measure))
             for number, measure in sorted(self._measures().items())
@@ -122,7 +133,7 @@ class Reservation:
         facts = MechanismFacts(law.kind, law.scale, law.lattice)
         answer = canonical.encode({**body, "parco": version("parco")})
         stopped = Stopped(facts, charges, tuple(scales))
-        self.ended, self._exact = True, ()
+        self._ended, self._exact = True, ()
         points.reach("before-settle")
         store = self._session._store
         stored: Stored = self._session._end(
@@ -133,11 +144,16 @@ class Reservation:
 
     def forfeit(self) -> None:
         """Spends the whole reservation."""
-        self.ended, self._exact = True, ()
+        self._check_here()
+        self._ended, self._exact = True, ()
         self._session._end(lambda: self._session._store.forfeit(self._request), [self._request])
 
     def __repr__(self) -> str:
         return f"<request {self._request}, reserved>"
+
+    def _check_here(self) -> None:
+        if os.getpid() != self._process:
+            raise RequestError("this run belongs to the process that began it: a fork neither draws for it nor ends it")
 
     def _measures(self) -> dict[int, Measure]:
         """Of each account that pays."""

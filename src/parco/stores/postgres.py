@@ -33,7 +33,7 @@ from parco.stores.postgres_connection import (
     opener,
     target,
 )
-from parco.stores.postgres_faults import fault, is_conflict, is_lost, translated
+from parco.stores.postgres_faults import fault, is_conflict, is_lost, translated, unreachable
 from parco.stores.statements import Ahead, foresee
 from parco.stores.store import BUSY_SECONDS, Store
 
@@ -81,7 +81,7 @@ class PostgresStore(Store):
     def repeated(self, request: int) -> None:
         """Counts one repeat in a table that is not logged, and does not wait for the disk."""
         # All in one way to the server and back.
-        with suppress(ParcoError), translated(self.name), self._transaction(begin_repeat(request)):
+        with suppress(ParcoError, _UnknownError), translated(self.name), self._transaction(begin_repeat(request)):
             pass
 
     def repeats(self) -> dict[int, int]:
@@ -102,8 +102,11 @@ class PostgresStore(Store):
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with translated(self.name), self._transaction(BEGIN_READ) as connection:
-            yield connection
+        try:
+            with translated(self.name), self._transaction(BEGIN_READ) as connection:
+                yield connection
+        except _UnknownError:
+            raise unreachable(self.name) from None
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -158,8 +161,12 @@ class PostgresStore(Store):
         connection = self._begun(begin, ahead)
         try:
             yield connection
-        except BaseException:
+        except Exception:
             self._undo(connection)
+            raise
+        except BaseException:
+            # An interrupt may come between what the server did and what is known of it: whoever is next begins anew.
+            self._holder.drop()
             raise
         entries = appended(connection)
         try:

@@ -232,13 +232,13 @@ class ServerCursor:
             server.pipeline_sync()
             results = self._collected()
         except BaseException:
-            # Half a conversation, with which nobody can go on.
-            self._driver.close()
+            # Whatever it was, an interrupt too: what is still to come must never be taken for the answer to another.
+            server.finish()
             raise
         server.exit_pipeline_mode()
         for known, result in zip(sent, results, strict=False):
-            if known is not None:
-                known.is_parsed = result.status in _DONE
+            if known is not None and result.status in _DONE:
+                known.is_parsed = True
         _checked(results[-1])
         return [result for result, known in zip(results, sent, strict=True) if known is None]
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError, StatementError
 
 from parco.errors import BusyError, InternalError, LedgerFormatError, NotSignedError, ParcoError, StorageError
 
-__all__ = ["fault", "is_conflict", "is_lost", "translated"]
+__all__ = ["fault", "is_conflict", "is_lost", "translated", "unreachable"]
 
 _CONFLICTS = ("40001", "40P01")  # serialization failure, deadlock: the whole transaction was undone
 _LOST = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "40003")  # the connection is gone, or not there yet
@@ -69,20 +69,27 @@ def translated(name: str) -> Iterator[None]:
 
 
 def fault(error: Exception, name: str) -> ParcoError:
-    """What an error of the database says in our words."""
-    state = _state(error)
+    """What an error of the database says in our words; one of our own, where SQLAlchemy wrapped it, as it is."""
+    origin, state = _origin(error), _state(error)
+    if isinstance(origin, ParcoError):
+        return origin
     matching = [known for known in _BY_STATE if state is not None and state.startswith(known)]
     if matching:
         kind, text = _BY_STATE[max(matching, key=len)]
         return kind(f"{name} {text}", driver_code=state)
     if is_lost(error):
-        return StorageError(f"{name} cannot be reached: is the server running, and the address right?")
-    told = type(_origin(error)).__name__
+        return unreachable(name)
+    told = type(origin).__name__
     return InternalError(f"the store of {name} failed ({told}); nothing was written", driver_code=state)
 
 
+def unreachable(name: str) -> StorageError:
+    """The connection is gone, or there never was one."""
+    return StorageError(f"{name} cannot be reached: is the server running, and the address right?")
+
+
 def _origin(error: Exception) -> BaseException:
-    return error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return error.orig if isinstance(error, StatementError) and error.orig is not None else error
 
 
 def _state(error: Exception) -> str | None:

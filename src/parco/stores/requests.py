@@ -216,6 +216,11 @@ _OTHER_REFINEMENT = (
     )
     .values(request=bindparam("number"))
 )
+_RECOSTED = Prepared(
+    select(func.max(tables.corrections.c.seq)).where(
+        tables.corrections.c.about == bindparam("number"), tables.corrections.c.tag == literal_column("'recost'")
+    )
+)
 _NEW_REQUEST, _NEW_OWNER = Insertion(tables.requests), Insertion(tables.owners)
 _NEW_LEASE, _NEW_ANSWER = Insertion(tables.leases), Insertion(tables.answers)
 _NEW_REFINEMENT = Insertion(tables.refinements)
@@ -353,10 +358,11 @@ def ahead_of_settle(request: int) -> Ahead:
 def settle(connection: Connection, request: int, *, answer: bytes, stopped: Stopped | None = None) -> Stored:
     """Charges what was reserved, or what a ladder cost that stopped before its end, and stores the answer.
 
-    Raises ForfeitedError if the request was forfeited before, InternalError for a stop that is not in its ladder.
+    Raises ForfeitedError if the request was forfeited before, or recosted while it ran and stopped; InternalError for
+    a stop that is not in its ladder.
     """
     reserve, last = _held(connection, request, "started")
-    realised = reserve.charges if stopped is None else _realised(reserve, stopped)
+    realised = reserve.charges if stopped is None else _realised(connection, reserve, stopped)
     amounts = list(zip(reserve.charges, realised, strict=True))
     balances = tuple(_spend(connection, held, real) for held, real in amounts)
     if stopped is not None:
@@ -392,10 +398,19 @@ def settle(connection: Connection, request: int, *, answer: bytes, stopped: Stop
     )
 
 
-def _realised(reserve: Admitted, stopped: Stopped) -> tuple[Charge, ...]:
+def _realised(connection: Connection, reserve: Admitted, stopped: Stopped) -> tuple[Charge, ...]:
     why = why_not_stopped(reserve, stopped.mechanism, stopped.charges, scales=stopped.scales)
     if why is not None:
         raise InternalError(f"request {reserve.seq} does not end so: {why}")
+    ((recost,),) = _RECOSTED.rows(connection, {"number": reserve.seq})
+    if recost is not None:
+        # That stated a total of the whole; nobody said what a part of it costs.
+        raise ForfeitedError(
+            f"request {reserve.seq} was found by entry {recost}, while it ran, to cost more than it was charged: it is"
+            " charged whole, and has no answer; ask anew",
+            request=reserve.seq,
+            recost=recost,
+        )
     return stopped.charges
 
 

@@ -251,7 +251,8 @@ class Store(Corrected):
         """Stores the answer of a ladder that was reserved whole and stopped before its end, and charges its steps.
 
         The rest of the reservation is free again. What a stop may depend on is released output alone: docs/decisions,
-        "Settling less". ForfeitedError as `settle`; InternalError for steps or charges beyond what was reserved.
+        "Settling less". ForfeitedError as `settle`, and where it was recosted while it ran; InternalError for steps or
+        charges beyond what was reserved.
         """
         stored = self._write(lambda connection: requests.settle(connection, request, answer=answer, stopped=stopped))
         self.abandon(request)
