@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import parco
+from parco.accuracy.bands import Adaptive
 from parco.accuracy.ladders import Geometric, Predictive
-from parco.accuracy.rules import AbsoluteError, RelativeError
+from parco.accuracy.noises import noise_of
+from parco.accuracy.rules import AbsoluteError, RelativeError, View
 from parco.accuracy.run import accuracy_first
 from parco.accuracy.sessions import SessionMeasurement, release_until
 from parco.accuracy.validation import Validation
@@ -152,3 +155,39 @@ def test_checks_that_a_session_does_not_have_are_refused(divided: parco.Session)
                 attempt.check(lambda _: True)
             break
     assert {row.label: row.spent for row in divided.budget()}["validation"] == 0
+
+
+class _Broken(RelativeError):
+    """Fails at its third step, as a crash would."""
+
+    def done(self, view: View) -> tuple[bool, ...]:
+        if view.step == 3:
+            raise KeyboardInterrupt
+        return super().done(view)
+
+
+def test_a_ladder_that_predicts_goes_on_from_what_is_stored(session: parco.Session) -> None:
+    """Costs are worked out from where the answer stands; estimates that were chosen by others are counted."""
+    with pytest.raises(KeyboardInterrupt):
+        release_until(session, COUNT, _Broken("1%"), at_most="2")
+    before = spent(session)[0]
+    found = release_until(session, COUNT, RelativeError("10%"), at_most="2").stopped
+    assert found.enough
+    assert spent(session)[0] == before + found.cost.units
+    # Stored is what three steps came to: each step after the first is charged, and has the interval of seven.
+    assert [view.charged > 0 for view in found.views] == [False, *[True] * (len(found.views) - 1)]
+    assert len(found.views) > 1
+    mechanism = session.release([COUNT])[0].receipt.mechanism
+    assert found.last.half_widths[0] == Adaptive(Fraction(1, 20), 5 + 2).half_width(noise_of(mechanism))
+    again = release_until(session, COUNT, RelativeError("10%"), at_most="2").stopped
+    assert again.enough
+    assert (again.cost.units, len(again.views)) == (0, 1)
+    assert again.last.half_widths[0] == Adaptive(Fraction(1, 20), 5).half_width(noise_of(mechanism))
+
+
+def test_a_ladder_that_predicts_ends_where_the_stored_answer_has_cost_the_cap(session: parco.Session) -> None:
+    session.release([replace(COUNT, cost="0.02")])
+    before = spent(session)
+    found = release_until(session, COUNT, RelativeError("1%"), at_most="0.02").stopped
+    assert (found.enough, len(found.views)) == (False, 1)
+    assert spent(session) == before

@@ -96,15 +96,16 @@ def refine_until(  # noqa: PLR0913 - each option of a run is a parameter
         checked = Checked.on(desk, until, measurement, attempts=ladder.steps(most))
         run = _Run.of(measurement, checked, ladder, most=most, each=_is_each(keys))
         with checked:
-            stopped = _climb(run, run.band(miss) if band is None else band, miss)
+            stopped = _climb(run, band, miss)
         return replace(stopped, validation=checked.outcome)
     run = _Run.of(measurement, rule_of(until), ladder, most=most, each=_is_each(keys))
-    return _climb(run, run.band(miss) if band is None else band, miss)
+    return _climb(run, band, miss)
 
 
-def _climb(run: _Run, band: Band, miss: Fraction) -> Stopped:
+def _climb(run: _Run, band: Band | None, miss: Fraction) -> Stopped:
     before, views = run.measurement.charged, list[View]()
     costs, is_open = [0] * len(run.measurement.labels), [True] * len(run.measurement.labels)
+    begun: Released | None = None
     for step in range(1, run.steps + 1):
         costs = run.next_costs(views[-1] if views else None, costs, is_open, step=step)
         try:
@@ -113,7 +114,10 @@ def _climb(run: _Run, band: Band, miss: Fraction) -> Stopped:
             if not views:
                 raise
             return run.stopped(views, is_open, out_of_budget=True)
-        views.append(_view(released, band, run, step, charged=run.measurement.charged - before, miss=miss))
+        costs, begun = run.standing(costs, released), begun or released
+        charged = run.measurement.charged - before
+        held = run.band(miss, earlier=begun.earlier, is_stored=charged == 0) if band is None else band
+        views.append(_view(released, held, run, step, charged=charged, miss=miss))
         try:
             is_open = run.still_open(views[-1], is_open)
         except BudgetError:  # of a check on a private part, which charges an account, too
@@ -145,15 +149,26 @@ class _Run:
             raise RequestError("no interval is proven for geometric noise at scales chosen on the way: take Geometric")
         return cls(measurement, rule, ladder, most, ladder.steps(most), each)
 
-    def band(self, miss: Fraction) -> Band:
-        """Intervals that hold for the choices that the ladder makes."""
-        return Adaptive(miss, self.steps) if self.ladder.predicts else PerStep(miss, self.steps)
+    def band(self, miss: Fraction, *, earlier: int, is_stored: bool) -> Band:
+        """Intervals that hold for the choices that a ladder makes, and made: `earlier` answers were there before.
+
+        What is stored has the interval of the run that came to it, so that the same run is good enough for nothing.
+        """
+        if not self.ladder.predicts:
+            return PerStep(miss, self.steps)
+        return Adaptive(miss, max(self.steps, earlier + 1) if is_stored else self.steps + earlier)
+
+    def standing(self, costs: Sequence[int], released: Released) -> list[int]:
+        """Where a ladder that predicts goes on: from what the cells have cost by now, with what was stored."""
+        if not (self.ladder.predicts and released.standing):
+            return list(costs)
+        return [max(asked, stands) for asked, stands in zip(costs, released.standing, strict=True)]
 
     def next_costs(self, view: View | None, costs: Sequence[int], is_open: Sequence[bool], *, step: int) -> list[int]:
         """Where each cell shall stand after the step: all alike, or only the open ones higher than before."""
         needs = self._needs(view, step) if view is not None else (None,) * len(costs)
         wanted = [
-            self.ladder.cost(step, at=at, need=need, most=self.most) if open_cell else at
+            self.ladder.cost(step, at=at, need=need, most=self.most) if open_cell and at < self.most else at
             for at, need, open_cell in zip(costs, needs, is_open, strict=True)
         ]
         return wanted if self.each else [max(wanted)] * len(wanted)

@@ -102,7 +102,9 @@ class SessionMeasurement:
         self._release = known if more < COST_UNIT else self._charge(self._session.refine(known, cost=more))
         noise = noise_of(self._release.receipt.mechanism)
         estimates = tuple(row.value for row in self._release.value)
-        return Released(estimates, (noise,) * len(estimates))
+        stands = (int(self._paid(self._release) / COST_UNIT),) * len(estimates)
+        earlier = len(self._release.receipt.refines)
+        return Released(estimates, (noise,) * len(estimates), standing=stands, earlier=earlier)
 
     def _first(self, cost: Fraction) -> Release[Answer]:
         """A new answer at this cost, or the stored one, sharper or not."""
