@@ -199,6 +199,11 @@ class SessionDesk:
         if validation.part not in (self._session.contract.parts or {}):
             raise RequestError(f"the contract declares no part {validation.part!r}")
         if validation.check == "sparse-vector":
+            if self._session._signed.ancestors:
+                raise RequestError(
+                    "a sparse vector is the only thing that runs on its accounts, and data that these are derived from"
+                    ' pay for measurements, too: take check="gaussian"'
+                )
             return _StreamChecker(self._session, validation, attempts=attempts)
         if self._session.contract.budget.measure == Measure.PURE:
             raise RequestError('Gaussian noise has no cost in the measure pure: check="sparse-vector" has one')
