@@ -123,6 +123,10 @@ def test_what_does_not_go_together_is_refused_before_anything_is_charged() -> No
     for wrong in (
         lambda: refine_until(measurement, lambda _: True, ladder=Predictive("0.001"), at_most=1),
         lambda: refine_until(measurement, RelativeError("5%"), ladder=ladder),
+        lambda: refine_until(measurement, RelativeError("5%"), ladder=Predictive("0.001", 41), at_most=1),
+        lambda: refine_until(
+            measurement, RelativeError("5%"), ladder=Predictive("0.001"), at_most=1, confidence="0.9999999"
+        ),
         lambda: refine_until(measurement, RelativeError("5%"), ladder=ladder, at_most=1, confidence=1),
         lambda: refine_until(measurement, RelativeError("5%"), ladder=ladder, at_most=1, keys="all"),  # type: ignore[arg-type]
         lambda: Held([1.5], Account(Measure.GDP, 1), reach=Reach(1, ONE)),  # type: ignore[list-item]

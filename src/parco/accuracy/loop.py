@@ -108,6 +108,9 @@ def _climb(run: _Run, band: Band | None, miss: Fraction) -> Stopped:
     begun: Released | None = None
     for step in range(1, run.steps + 1):
         costs = run.next_costs(views[-1] if views else None, costs, is_open, step=step)
+        if band is None:
+            # What has no interval is refused before it is charged.
+            run.band(miss, earlier=0 if begun is None else begun.earlier, is_stored=False)
         try:
             released = run.measurement.refine(costs)
         except BudgetError:
