@@ -157,7 +157,7 @@ def test_checks_that_a_session_does_not_have_are_refused(divided: parco.Session)
     assert {row.label: row.spent for row in divided.budget()}["validation"] == 0
 
 
-class _Broken(RelativeError):
+class _BreakingError(RelativeError):
     """Fails at its third step, as a crash would."""
 
     def done(self, view: View) -> tuple[bool, ...]:
@@ -169,7 +169,7 @@ class _Broken(RelativeError):
 def test_a_ladder_that_predicts_goes_on_from_what_is_stored(session: parco.Session) -> None:
     """Costs are worked out from where the answer stands; estimates that were chosen by others are counted."""
     with pytest.raises(KeyboardInterrupt):
-        release_until(session, COUNT, _Broken("1%"), at_most="2")
+        release_until(session, COUNT, _BreakingError("1%"), at_most="2")
     before = spent(session)[0]
     found = release_until(session, COUNT, RelativeError("10%"), at_most="2").stopped
     assert found.enough

@@ -182,12 +182,12 @@ def test_a_sparse_vector_is_refused_before_measurements_whose_data_pay_for_both(
     signed(tmp_path, "a", budget=GDP)
     divided = COLUMNS + '[parts]\nfit = "0.5"\nvalidation = "0.5"\n'
     session = signed(tmp_path, "b", "a", budget=GDP, columns=divided)
-    until = parco.Validation("0.8", check="sparse-vector", epsilon="0.1", model=lambda view: "items = 3")
+    until = parco.Validation("0.8", check="sparse-vector", epsilon="0.1", model=lambda _: "items = 3")
     ask = parco.Ask("count", by="channel", part="fit")
     with pytest.raises(parco.RequestError, match="derived from"):
         parco.release_until(session, ask, until, at_most="0.01", reserve=reserve)
     assert set(spent(session).values()) == {0}
-    checked = parco.Validation("0.8", cost="0.001", model=lambda view: "items = 3")
+    checked = parco.Validation("0.8", cost="0.001", model=lambda _: "items = 3")
     found = parco.release_until(session, ask, checked, at_most="0.01", reserve=reserve).stopped.validation
     assert found is not None
     # The account of the parent has what both parts were charged.

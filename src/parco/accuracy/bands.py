@@ -136,8 +136,8 @@ def check_adaptive(miss: Fraction, steps: int) -> None:
         )
     if not 1 <= steps <= _ADAPTIVE_STEPS_MAX:
         raise RequestError(
-            f"intervals for costs chosen on the way are proven for {_ADAPTIVE_STEPS_MAX} steps, counting those that made"
-            " a stored answer: take fewer, a ladder of fixed costs such as Geometric, or a fresh answer"
+            f"intervals for costs chosen on the way hold for {_ADAPTIVE_STEPS_MAX} steps, those that made a stored"
+            " answer among them: take fewer, a ladder of fixed costs such as Geometric, or a fresh answer"
         )
 
 

@@ -163,8 +163,8 @@ class Outcome:
         costs = ", ".join(f"{label} {cost}" for label, cost in self.by_account)
         return (
             f"The model was checked {self.attempts} times on units it was not fitted to, and {end}. With the checks,"
-            f" accounts were charged: {costs}; no unit is in two parts, so that {self.bound} bounds what any unit of these"
-            " data lost."
+            f" accounts were charged: {costs}; no unit is in two parts, so that {self.bound} bounds what any unit of"
+            " these data lost."
             f"{'' if self.verdict is None else self.verdict.in_words}"
         )
 
