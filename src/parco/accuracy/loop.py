@@ -105,21 +105,21 @@ def refine_until(  # noqa: PLR0913 - each option of a run is a parameter
 def _climb(run: _Run, band: Band | None, miss: Fraction) -> Stopped:
     before, views = run.measurement.charged, list[View]()
     costs, is_open = [0] * len(run.measurement.labels), [True] * len(run.measurement.labels)
-    begun: Released | None = None
+    made = 0
     for step in range(1, run.steps + 1):
         costs = run.next_costs(views[-1] if views else None, costs, is_open, step=step)
         if band is None:
             # What has no interval is refused before it is charged.
-            run.band(miss, earlier=0 if begun is None else begun.earlier, is_stored=False)
+            run.band(miss, step=step, earlier=made, is_stored=False)
         try:
             released = run.measurement.refine(costs)
         except BudgetError:
             if not views:
                 raise
             return run.stopped(views, is_open, out_of_budget=True)
-        costs, begun = run.standing(costs, released), begun or released
+        costs, made = run.standing(costs, released), released.earlier + 1
         charged = run.measurement.charged - before
-        held = run.band(miss, earlier=begun.earlier, is_stored=charged == 0) if band is None else band
+        held = band or run.band(miss, step=step, earlier=released.earlier, is_stored=charged == 0)
         views.append(_view(released, held, run, step, charged=charged, miss=miss))
         try:
             is_open = run.still_open(views[-1], is_open)
@@ -152,14 +152,14 @@ class _Run:
             raise RequestError("no interval is proven for geometric noise at scales chosen on the way: take Geometric")
         return cls(measurement, rule, ladder, most, ladder.steps(most), each)
 
-    def band(self, miss: Fraction, *, earlier: int, is_stored: bool) -> Band:
+    def band(self, miss: Fraction, *, step: int, earlier: int, is_stored: bool) -> Band:
         """Intervals that hold for the choices that a ladder makes, and made: `earlier` answers were there before.
 
         What is stored has the interval of the run that came to it, so that the same run is good enough for nothing.
         """
         if not self.ladder.predicts:
             return PerStep(miss, self.steps)
-        return Adaptive(miss, max(self.steps, earlier + 1) if is_stored else self.steps + earlier)
+        return Adaptive(miss, max(self.steps, earlier + 1 + (0 if is_stored else self.steps - step)))
 
     def standing(self, costs: Sequence[int], released: Released) -> list[int]:
         """Where a ladder that predicts goes on: from what the cells have cost by now, with what was stored."""

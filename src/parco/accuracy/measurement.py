@@ -34,7 +34,7 @@ class Released:
     was asked for.
     """
     earlier: int = 0
-    """How many answers there are on the path before this one."""
+    """How many answers there are on the path before this one, where there may be others than the run's own."""
 
     def __post_init__(self) -> None:
         if len(self.estimates) != len(self.noises):
