@@ -18,7 +18,7 @@ from parco.accuracy.cells import Alike, Cells, GaussianCells, GeometricCells, Re
 from parco.accuracy.measurement import Key, Released
 from parco.accuracy.noises import GaussianNoise, noise_of
 from parco.errors import InternalError, RequestError
-from parco.measure import Measure, units_floor
+from parco.measure import Cost, Measure, units_floor
 from parco.mechanisms.mechanism import Mechanism, TwoSidedGeometric
 from parco.mechanisms.stopping import FINER, StoppedGaussian, root_lower, units_apart
 from parco.privacy import gaussian
@@ -49,6 +49,8 @@ class ReservedMeasurement:
         self.accounts: tuple[str, ...] = tuple(plan.query.accounts)
         self.most = _top(plan, self.measure)
         """The largest cost at which no cell is sharper than what is reserved."""
+        self.reserved: Cost = plan.cost
+        """What is set aside: the most that all of it may be charged."""
         # Draws lie far below the lattice that is published: all their roundings together do next to nothing.
         self._cells: Cells = cells_of(
             self.measure,

@@ -159,6 +159,8 @@ def release_until(  # noqa: PLR0913 - each option of a run is a parameter
     if reserve:
         with ReservedMeasurement(session, ask, most=chosen.cap(at_most), each=keys == "each") as whole:
             stopped = refine_until(whole, until, at_most=whole.most * COST_UNIT, keys=keys, **options)
+            # A ladder stays a unit or two below what is reserved, which is what its price, rounded up, may come to.
+            stopped = replace(stopped, cap=whole.reserved)
             return ReleasedUntil(whole.settled().map(partial(_at_the_stop, stopped.last)), stopped)
     if keys == "each":
         raise RequestError('step by step a session refines all keys together: take reserve=True for keys="each"')
