@@ -29,7 +29,7 @@ from parco.session.release import Answer, Release
 from parco.session.reserving import Reservation, Reserving
 from parco.session.session import Session
 
-__all__ = ["ReservedMeasurement"]
+__all__ = ["ReservedMeasurement", "as_stored"]
 
 
 class ReservedMeasurement:
@@ -96,7 +96,7 @@ class ReservedMeasurement:
             begun = self._reserving.begin()
             if not isinstance(begun, Reservation):
                 self._release = begun
-                return _as_stored(begun)
+                return as_stored(begun)
             self._reservation = begun
         self._draw(costs, self._reservation)
         return self._released()
@@ -196,7 +196,7 @@ def _last_draws(cells: Cells) -> list[tuple[Fraction, int]]:
     return [(path.draws[-1].scale, steps[-1]) for path, steps in paths if path is not None]
 
 
-def _as_stored(release: Release[Answer]) -> Released:
+def as_stored(release: Release[Answer]) -> Released:
     """What the ledger holds, with the noise of each cell."""
     receipt, estimates = release.receipt, tuple(row.value for row in release.value)
     law = receipt.mechanism
