@@ -155,7 +155,7 @@ class _Run:
     def band(self, miss: Fraction, *, step: int, earlier: int, is_stored: bool) -> Band:
         """Intervals that hold for the choices that a ladder makes, and made: `earlier` answers were there before.
 
-        What is stored has the interval that this run would have given it, so that the same run is good enough for nothing.
+        What is stored has the one that this run would have given it, so that the same run is good enough for nothing.
         """
         if not self.ladder.predicts:
             return PerStep(miss, self.steps)
