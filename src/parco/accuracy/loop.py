@@ -105,9 +105,10 @@ def refine_until(  # noqa: PLR0913 - each option of a run is a parameter
 def _climb(run: _Run, band: Band | None, miss: Fraction) -> Stopped:
     before, views = run.measurement.charged, list[View]()
     costs, is_open = [0] * len(run.measurement.labels), [True] * len(run.measurement.labels)
-    made = 0
+    stands, made = costs, 0
     for step in range(1, run.steps + 1):
-        costs = run.next_costs(views[-1] if views else None, costs, is_open, step=step)
+        needs = run.needs(views[-1], costs, stands, step=step) if views else (None,) * len(costs)
+        costs = run.next_costs(needs, costs, is_open, step=step)
         if band is None:
             # What has no interval is refused before it is charged.
             run.band(miss, step=step, earlier=made, is_stored=False)
@@ -117,7 +118,7 @@ def _climb(run: _Run, band: Band | None, miss: Fraction) -> Stopped:
             if not views:
                 raise
             return run.stopped(views, is_open, out_of_budget=True)
-        costs, made = run.standing(costs, released), released.earlier + 1
+        stands, made = list(released.standing or costs), released.earlier + 1
         charged = run.measurement.charged - before
         held = band or run.band(miss, step=step, earlier=released.earlier, is_stored=charged == 0)
         views.append(_view(released, held, run, step, charged=charged, miss=miss))
@@ -161,15 +162,10 @@ class _Run:
             return PerStep(miss, self.steps)
         return Adaptive(miss, max(self.steps, earlier + 1 + (0 if is_stored else self.steps - step)))
 
-    def standing(self, costs: Sequence[int], released: Released) -> list[int]:
-        """Where a ladder that predicts goes on: from what the cells have cost by now, with what was stored."""
-        if not (self.ladder.predicts and released.standing):
-            return list(costs)
-        return [max(asked, stands) for asked, stands in zip(costs, released.standing, strict=True)]
-
-    def next_costs(self, view: View | None, costs: Sequence[int], is_open: Sequence[bool], *, step: int) -> list[int]:
+    def next_costs(
+        self, needs: Sequence[Fraction | None], costs: Sequence[int], is_open: Sequence[bool], *, step: int
+    ) -> list[int]:
         """Where each cell shall stand after the step: all alike, or only the open ones higher than before."""
-        needs = self._needs(view, step) if view is not None else (None,) * len(costs)
         wanted = [
             self.ladder.cost(step, at=at, need=need, most=self.most) if open_cell and at < self.most else at
             for at, need, open_cell in zip(costs, needs, is_open, strict=True)
@@ -187,14 +183,17 @@ class _Run:
         """The run, ended here."""
         return Stopped(tuple(views), tuple(not cell for cell in is_open), Cost(self.most), out_of_budget)
 
-    def _needs(self, view: View, step: int) -> Sequence[Fraction | None]:
-        """By which factor the cost of each cell would have to grow."""
+    def needs(self, view: View, costs: Sequence[int], stands: Sequence[int], *, step: int) -> Sequence[Fraction | None]:
+        """By which factor the cost of each cell would have to grow; estimates may be those of what it stands at."""
         doubt = DOUBT_LAST if step == self.steps else DOUBT
         found = self.rule.shortfall(view, doubt=doubt)
         if found is None:
             return (None,) * len(view.estimates)
         # The width of Gaussian noise falls with the root of its cost.
-        return [None if far is None else far**2 for far in found]
+        return [
+            None if far is None else far**2 * max(Fraction(1), Fraction(stand, at))
+            for far, at, stand in zip(found, costs, stands, strict=True)
+        ]
 
 
 def _view(released: Released, band: Band, run: _Run, step: int, *, charged: int, miss: Fraction) -> View:
