@@ -116,6 +116,13 @@ def test_adaptive_intervals_hold_against_a_ladder_that_knows_the_truth(steps: in
     assert hunted(z, steps, seed=steps) >= 0.75 * float(MISS)
 
 
+@pytest.mark.parametrize(("miss", "steps"), [(MISS, 40), (Fraction(1, 10**6), 40), (Fraction(9, 10), 1)])
+def test_a_quantile_is_found_at_the_ends_of_what_is_allowed(miss: Fraction, steps: int) -> None:
+    z = float(adaptive_quantile_upper(miss, steps))
+    assert 0.98 * min(miss, Fraction(1, 2)) <= miss_upper(z, steps) <= miss
+    assert miss_upper(0.98 * z, steps) > min(miss, Fraction(1, 2))
+
+
 def test_intervals_of_each_step_do_not_hold_for_costs_chosen_on_the_way() -> None:
     """Why there is a band of its own for predictive ladders."""
     z = NormalDist().inv_cdf(1 - float(MISS) / 5 / 2)
@@ -151,6 +158,8 @@ def test_what_is_no_band_is_refused() -> None:
         lambda: TimeUniform(MISS, Fraction(1)).half_width(lattice),
         lambda: Adaptive(MISS, 2).half_width(lattice),
         lambda: adaptive_quantile_upper(Fraction(1, 10**7), 2),
+        lambda: Adaptive(Fraction(1, 10**7), 2),
+        lambda: Adaptive(MISS, 41),
         lambda: GaussianNoise(Fraction(1), Fraction(0)).half_width(Fraction(1)),
     ):
         with pytest.raises(RequestError):

@@ -74,6 +74,19 @@ def test_the_account_refuses_the_first_step_and_ends_the_run_at_a_later_one() ->
     assert found.cost.units == account.spent
 
 
+@pytest.mark.parametrize("ladder", [Geometric("0.001", 2), Predictive("0.001")])
+def test_a_second_run_goes_on_from_the_first(ladder: Geometric | Predictive) -> None:
+    measurement, account = held(100)
+    first = refine_until(measurement, RelativeError("20%"), ladder=ladder, at_most="5")
+    again = refine_until(measurement, RelativeError("20%"), ladder=ladder, at_most="5")
+    assert again.enough
+    assert again.cost.units == 0
+    assert again.last.estimates == first.last.estimates
+    finer = refine_until(measurement, RelativeError("5%"), ladder=ladder, at_most="5")
+    assert finer.enough
+    assert account.spent == first.cost.units + finer.cost.units > first.cost.units
+
+
 def test_levels_are_those_of_the_steps_that_there_may_be() -> None:
     found = refine_until(held(100)[0], AbsoluteError(40), ladder=Geometric("0.001", 2, count=7), confidence="0.9")
     assert {view.steps for view in found.views} == {7}
@@ -110,6 +123,10 @@ def test_what_does_not_go_together_is_refused_before_anything_is_charged() -> No
     for wrong in (
         lambda: refine_until(measurement, lambda _: True, ladder=Predictive("0.001"), at_most=1),
         lambda: refine_until(measurement, RelativeError("5%"), ladder=ladder),
+        lambda: refine_until(measurement, RelativeError("5%"), ladder=Predictive("0.001", 41), at_most=1),
+        lambda: refine_until(
+            measurement, RelativeError("5%"), ladder=Predictive("0.001"), at_most=1, confidence="0.9999999"
+        ),
         lambda: refine_until(measurement, RelativeError("5%"), ladder=ladder, at_most=1, confidence=1),
         lambda: refine_until(measurement, RelativeError("5%"), ladder=ladder, at_most=1, keys="all"),  # type: ignore[arg-type]
         lambda: Held([1.5], Account(Measure.GDP, 1), reach=Reach(1, ONE)),  # type: ignore[list-item]

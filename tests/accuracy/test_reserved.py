@@ -103,6 +103,30 @@ def test_what_the_steps_cost_is_charged_and_the_rest_is_free_again(tmp_path: Pat
     verify(session._store, strict=True, releases=[found.release.record()])
 
 
+def test_step_by_step_shows_what_a_reserved_run_came_to_and_does_not_refine_it(tmp_path: Path) -> None:
+    session = opened(tmp_path)
+    first = release_until(session, COUNT, RelativeError("20%"), at_most="3", ladder=DOUBLED, reserve=True, keys="each")
+    before = amounts(session)
+    again = release_until(session, COUNT, RelativeError("20%"), at_most="3", ladder=DOUBLED)
+    assert again.stopped.enough
+    assert again.stopped.last.half_widths == first.stopped.last.half_widths
+    with pytest.raises(parco.RequestError, match="reserved whole"):
+        release_until(session, COUNT, RelativeError("1%"), at_most="3", ladder=DOUBLED)
+    assert amounts(session) == before
+
+
+@pytest.mark.parametrize("at_most", ["0.5", "0.7", "1e-14"])
+def test_what_a_run_is_charged_is_within_the_cap_that_it_tells(tmp_path: Path, at_most: str) -> None:
+    """Also where it climbs to the top: prices are rounded up, and the ladder's costs are not."""
+    session = opened(tmp_path)
+    run = release_until(
+        session, COUNT, AbsoluteError("0.01"), at_most=at_most, ladder=Geometric("1e-15", 4), reserve=True
+    )
+    assert not run.stopped.enough
+    assert run.stopped.cost.units <= run.stopped.cap.units <= Fraction(at_most) * 10**15
+    assert run.stopped.cap.units >= Fraction(at_most) * 10**15 - 1
+
+
 @pytest.mark.parametrize("measure", ["gdp", "pure"])
 def test_each_key_is_refined_only_while_it_needs_it(tmp_path: Path, measure: str) -> None:
     """A unit is in one key: the run costs what the smallest key does, and large keys keep wide intervals."""

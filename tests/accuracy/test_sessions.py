@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import parco
+from parco.accuracy.bands import Adaptive
 from parco.accuracy.ladders import Geometric, Predictive
-from parco.accuracy.rules import AbsoluteError, RelativeError
+from parco.accuracy.noises import noise_of
+from parco.accuracy.rules import AbsoluteError, RelativeError, View
 from parco.accuracy.run import accuracy_first
 from parco.accuracy.sessions import SessionMeasurement, release_until
 from parco.accuracy.validation import Validation
+from parco.mechanisms.refinement import RefinedGaussian
 from tests.shop import COLUMNS, open_shop
 
 GDP = 'measure = "gdp"\nmu = "2"\nreceipt_order = 8\ndelta = "1e-6"'
@@ -152,3 +156,51 @@ def test_checks_that_a_session_does_not_have_are_refused(divided: parco.Session)
                 attempt.check(lambda _: True)
             break
     assert {row.label: row.spent for row in divided.budget()}["validation"] == 0
+
+
+class _BreakingError(RelativeError):
+    """Fails at its third step, as a crash would."""
+
+    def done(self, view: View) -> tuple[bool, ...]:
+        if view.step == 3:
+            raise KeyboardInterrupt
+        return super().done(view)
+
+
+def test_a_ladder_that_predicts_goes_on_from_what_is_stored(session: parco.Session) -> None:
+    """It climbs to where the answer stands for nothing, and is charged for what that is not enough for."""
+    with pytest.raises(KeyboardInterrupt):
+        release_until(session, COUNT, _BreakingError("1%"), at_most="2")
+    before = spent(session)[0]
+    found = release_until(session, COUNT, RelativeError("10%"), at_most="2").stopped
+    assert found.enough
+    assert spent(session)[0] == before + found.cost.units
+    charged = [view.charged for view in found.views]
+    assert charged[:3] == [0, 0, 0]
+    assert 0 < charged[3] < before
+    again = release_until(session, COUNT, RelativeError("10%"), at_most="2").stopped
+    assert again.enough
+    assert (again.cost.units, len(again.views)) == (0, 1)
+    assert again.last.half_widths == found.last.half_widths
+
+
+def test_answers_that_were_there_before_a_ladder_that_predicts_are_counted(session: parco.Session) -> None:
+    """Each may have been chosen by the estimates before it."""
+    release = session.release([replace(COUNT, cost="0.0001")])[0]
+    for _ in range(3):
+        release = session.refine(release, cost="0.0001")
+    found = release_until(session, COUNT, RelativeError("10%"), at_most="2").stopped
+    # The first that it adds is the fifth on the path, and four more may follow.
+    mechanism = session.refine(release, cost="1e-14").receipt.mechanism
+    assert isinstance(mechanism, RefinedGaussian)
+    fifth = RefinedGaussian(mechanism.before[4].scale, mechanism.before[4].lattice, before=mechanism.before[:4])
+    assert found.views[0].charged > 0
+    assert found.views[0].half_widths[0] == Adaptive(Fraction(1, 20), 9).half_width(noise_of(fifth))
+
+
+def test_a_ladder_that_predicts_adds_nothing_where_the_stored_answer_has_cost_the_cap(session: parco.Session) -> None:
+    session.release([replace(COUNT, cost="0.02")])
+    before = spent(session)
+    found = release_until(session, COUNT, RelativeError("1%"), at_most="0.02").stopped
+    assert (found.enough, found.cost.units) == (False, 0)
+    assert spent(session) == before

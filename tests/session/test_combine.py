@@ -14,6 +14,7 @@ import pytest
 import parco
 from parco import Release
 from parco.mechanisms.mechanism import Gaussian, TwoSidedGeometric
+from parco.mechanisms.stopping import StoppedGaussian
 from parco.session.combining import _reach
 from parco.session.session import Session
 from tests.noise.tapes import Stream
@@ -49,6 +50,34 @@ def test_fresh_answers_and_the_last_of_a_path_make_one_at_no_cost(tmp_path: Path
         if budget == ZCDP:
             assert made.value.half_width < finer.value.half_width
         assert parco.combine([finer, fresh], confidence="0.5").value.half_width < made.value.half_width
+
+
+@pytest.mark.parametrize(("budget", "kind"), [(ZCDP, StoppedGaussian), (PURE, TwoSidedGeometric)])
+def test_cells_that_stand_apart_are_weighted_and_covered_each_by_its_own_noise(
+    tmp_path: Path, budget: str, kind: Any
+) -> None:
+    rows = [(str(one), "2024-02-01", "3", "30", "phone" if one < 30 else "web") for one in range(900)]
+    with Session(open_shop(tmp_path, budget=budget, purchases=rows)) as session:
+        ask, rule = parco.Ask("count", by="channel"), parco.RelativeError("20%")
+        run = parco.release_until(
+            session, ask, rule, at_most="2", ladder=parco.Geometric("0.001", 2), reserve=True, keys="each"
+        )
+        fresh = session.count(by="channel", error="25", fresh=True)
+        made, receipt = parco.combine([run.release, fresh]), run.release.receipt
+        assert len(set(receipt.scales)) > 1
+        law = fresh.receipt.mechanism
+        for row, scale, one, other in zip(made.value, receipt.scales, run.release.value, fresh.value, strict=True):
+            first, second = 1 / scale**2, 1 / law.scale**2
+            mean = (first * one.value + second * other.value) / (first + second)
+            assert abs(row.value - mean) <= made.value.lattice / 2
+            if kind is StoppedGaussian:
+                least = 1.95 / math.sqrt(first + second)
+                # The lattice of each answer is an eighth of its scale or finer, and all roundings are at their worst.
+                assert least <= row.upper - row.value <= least * 1.01 + made.value.lattice + fresh.value.lattice
+            else:
+                joined = first * kind(scale, receipt.mechanism.lattice).half_width(Fraction(975, 1000))
+                joined += second * law.half_width(Fraction(975, 1000))  # type: ignore[attr-defined]
+                assert abs(row.upper - row.value - joined / (first + second)) <= made.value.lattice
 
 
 def pair(session: Session) -> tuple[Release[Any], Release[Any]]:

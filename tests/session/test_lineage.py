@@ -11,7 +11,7 @@ import pytest
 import parco
 from parco.audit.verify import verify
 from parco.stores.sqlite import SqliteStore
-from tests.shop import ROWS, contract_text, write_csv
+from tests.shop import COLUMNS, ROWS, contract_text, write_csv
 
 GDP = 'epsilon = "1"\ndelta = "1e-6"'
 ZCDP = 'measure = "zcdp"\nrho = "0.05"\ndelta = "1e-6"'
@@ -174,3 +174,21 @@ def test_a_refusal_is_the_same_on_neighbouring_data(tmp_path: Path) -> None:
         told.append(found)
     assert told[0] == told[1]
     assert [kind for kind, _, _ in told[0]] == [parco.BudgetError, parco.QuotaError]
+
+
+@pytest.mark.parametrize("reserve", [False, True])
+def test_a_sparse_vector_is_refused_before_measurements_whose_data_pay_for_both(tmp_path: Path, reserve: bool) -> None:
+    """While it is open nothing else may be charged to the account that both parts descend from."""
+    signed(tmp_path, "a", budget=GDP)
+    divided = COLUMNS + '[parts]\nfit = "0.5"\nvalidation = "0.5"\n'
+    session = signed(tmp_path, "b", "a", budget=GDP, columns=divided)
+    until = parco.Validation("0.8", check="sparse-vector", epsilon="0.1", model=lambda _: "items = 3")
+    ask = parco.Ask("count", by="channel", part="fit")
+    with pytest.raises(parco.RequestError, match="derived from"):
+        parco.release_until(session, ask, until, at_most="0.01", reserve=reserve)
+    assert set(spent(session).values()) == {0}
+    checked = parco.Validation("0.8", cost="0.001", model=lambda _: "items = 3")
+    found = parco.release_until(session, ask, checked, at_most="0.01", reserve=reserve).stopped.validation
+    assert found is not None
+    # The account of the parent has what both parts were charged.
+    assert spent(session)["a"] == sum(cost.value for _, cost in found.by_account) > found.bound.value

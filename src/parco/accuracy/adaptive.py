@@ -14,7 +14,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from parco.errors import InternalError, RequestError
+from parco.accuracy.bands import check_adaptive
+from parco.errors import InternalError
 
 __all__ = ["adaptive_quantile_upper", "miss_upper"]
 
@@ -22,26 +23,29 @@ _BINS = 64
 """Of abs(u), and of the angle whose squared cosine is rho: bounds are then some 2 % above the least possible."""
 _ROUNDING = 1e-9
 """Above all errors of doubles here: sums of fewer than 10^5 numbers below 1, each off by some 2^-50."""
-_MISS_MIN = Fraction(1, 10**6)
 _CLOSE, _TRIES_MAX = 0.99, 50
 
 
 @lru_cache(maxsize=64)
 def adaptive_quantile_upper(miss: Fraction, steps: int) -> Fraction:
-    """For every `miss` in [1e-6, 1) and steps >= 1, a z that all steps keep but with chance `miss`; or RequestError.
+    """For every `miss` in [1e-6, 1) and 1 to 40 steps, a z that all steps keep but with chance `miss`; or RequestError.
 
     P(abs(u_k) > z for some k <= steps) <= miss, however variances are chosen: `miss_upper` says so at z, and says no
-    less than 0.99 miss.
+    less than 0.99 miss, or 0.99/2 for a larger miss.
     """
-    if not _MISS_MIN <= miss < 1 or steps < 1:
-        raise RequestError("intervals for costs chosen on the way are proven up to a confidence of 0.999999 a cell")
+    check_adaptive(miss, steps)
+    miss = min(miss, Fraction(1, 2))
     aim, square = float(miss) * (1 + _CLOSE) / 2, 1.0
+    low, high = 0.0, math.inf
     for _ in range(_TRIES_MAX):
         found = miss_upper(math.sqrt(square), steps)
         if _CLOSE * miss <= found <= miss:
             return Fraction(math.sqrt(square))
-        # About e^(-z^2/2) in z.
+        low, high = (square, high) if found > miss else (low, square)
+        # About e^(-z^2/2) in z; halfway where that leads out of what is known.
         square = max(square / 4, square + 2 * math.log(found / aim))
+        if not low < square < high:
+            square = (low + high) / 2
     raise InternalError("the quantile of an adaptive ladder was not found")
 
 

@@ -17,9 +17,11 @@ from parco.accuracy.noises import GaussianNoise, rounded_up_at
 from parco.balls import ball, precision, upper
 from parco.errors import RequestError
 
-__all__ = ["Adaptive", "Band", "PerStep", "TimeUniform", "sharpest"]
+__all__ = ["Adaptive", "Band", "PerStep", "TimeUniform", "check_adaptive", "sharpest"]
 
 _BITS = 128
+_ADAPTIVE_MISS_MIN, _ADAPTIVE_STEPS_MAX = Fraction(1, 10**6), 40
+"""With more steps the bins of the bound make intervals wider than any use."""
 
 
 class Band(Protocol):
@@ -53,7 +55,7 @@ class PerStep:
 
 @dataclass(frozen=True)
 class Adaptive:
-    """For every `miss` in (0, 1) and number of `steps` >= 1, intervals of a Gaussian path, whatever costs are chosen.
+    """For every `miss` in [1e-6, 1) and 1 to 40 `steps`, intervals of a Gaussian path, whatever costs are chosen.
 
     z sqrt(t) at variance t, with a z above that of `PerStep` by what choosing can gain. Rounded up.
     """
@@ -62,7 +64,7 @@ class Adaptive:
     steps: int
 
     def __post_init__(self) -> None:
-        _check_miss(self.miss)
+        check_adaptive(self.miss, self.steps)
 
     def half_width(self, noise: Noise) -> Fraction:
         """The band at the noise's variance; RequestError for noise that is not Gaussian."""
@@ -122,6 +124,21 @@ def _gaussian(noise: Noise) -> GaussianNoise:
     if not isinstance(noise, GaussianNoise):
         raise RequestError("this band is for Gaussian noise: take a ladder of fixed costs, and intervals of each step")
     return noise
+
+
+def check_adaptive(miss: Fraction, steps: int) -> None:
+    """RequestError for what `Adaptive` knows no interval for."""
+    _check_miss(miss)
+    if miss < _ADAPTIVE_MISS_MIN:
+        raise RequestError(
+            "intervals for costs chosen on the way are proven up to a confidence of 0.999999 a cell: take a ladder of"
+            " fixed costs, such as Geometric"
+        )
+    if not 1 <= steps <= _ADAPTIVE_STEPS_MAX:
+        raise RequestError(
+            f"intervals for costs chosen on the way hold for {_ADAPTIVE_STEPS_MAX} steps, those that made a stored"
+            " answer among them: take fewer, a ladder of fixed costs such as Geometric, or a fresh answer"
+        )
 
 
 def _check_miss(miss: Fraction) -> None:

@@ -96,24 +96,32 @@ def refine_until(  # noqa: PLR0913 - each option of a run is a parameter
         checked = Checked.on(desk, until, measurement, attempts=ladder.steps(most))
         run = _Run.of(measurement, checked, ladder, most=most, each=_is_each(keys))
         with checked:
-            stopped = _climb(run, run.band(miss) if band is None else band, miss)
+            stopped = _climb(run, band, miss)
         return replace(stopped, validation=checked.outcome)
     run = _Run.of(measurement, rule_of(until), ladder, most=most, each=_is_each(keys))
-    return _climb(run, run.band(miss) if band is None else band, miss)
+    return _climb(run, band, miss)
 
 
-def _climb(run: _Run, band: Band, miss: Fraction) -> Stopped:
+def _climb(run: _Run, band: Band | None, miss: Fraction) -> Stopped:
     before, views = run.measurement.charged, list[View]()
     costs, is_open = [0] * len(run.measurement.labels), [True] * len(run.measurement.labels)
+    stands, made = costs, 0
     for step in range(1, run.steps + 1):
-        costs = run.next_costs(views[-1] if views else None, costs, is_open, step=step)
+        needs = run.needs(views[-1], costs, stands, step=step) if views else (None,) * len(costs)
+        costs = run.next_costs(needs, costs, is_open, step=step)
+        if band is None:
+            # What has no interval is refused before it is charged.
+            run.band(miss, step=step, earlier=made, is_stored=False)
         try:
             released = run.measurement.refine(costs)
         except BudgetError:
             if not views:
                 raise
             return run.stopped(views, is_open, out_of_budget=True)
-        views.append(_view(released, band, run, step, charged=run.measurement.charged - before, miss=miss))
+        stands, made = list(released.standing or costs), released.earlier + 1
+        charged = run.measurement.charged - before
+        held = band or run.band(miss, step=step, earlier=released.earlier, is_stored=charged == 0)
+        views.append(_view(released, held, run, step, charged=charged, miss=miss))
         try:
             is_open = run.still_open(views[-1], is_open)
         except BudgetError:  # of a check on a private part, which charges an account, too
@@ -145,15 +153,21 @@ class _Run:
             raise RequestError("no interval is proven for geometric noise at scales chosen on the way: take Geometric")
         return cls(measurement, rule, ladder, most, ladder.steps(most), each)
 
-    def band(self, miss: Fraction) -> Band:
-        """Intervals that hold for the choices that the ladder makes."""
-        return Adaptive(miss, self.steps) if self.ladder.predicts else PerStep(miss, self.steps)
+    def band(self, miss: Fraction, *, step: int, earlier: int, is_stored: bool) -> Band:
+        """Intervals that hold for the choices that a ladder makes, and made: `earlier` answers were there before.
 
-    def next_costs(self, view: View | None, costs: Sequence[int], is_open: Sequence[bool], *, step: int) -> list[int]:
+        What is stored has the one that this run would have given it, so that the same run is good enough for nothing.
+        """
+        if not self.ladder.predicts:
+            return PerStep(miss, self.steps)
+        return Adaptive(miss, max(self.steps, earlier + 1 + (0 if is_stored else self.steps - step)))
+
+    def next_costs(
+        self, needs: Sequence[Fraction | None], costs: Sequence[int], is_open: Sequence[bool], *, step: int
+    ) -> list[int]:
         """Where each cell shall stand after the step: all alike, or only the open ones higher than before."""
-        needs = self._needs(view, step) if view is not None else (None,) * len(costs)
         wanted = [
-            self.ladder.cost(step, at=at, need=need, most=self.most) if open_cell else at
+            self.ladder.cost(step, at=at, need=need, most=self.most) if open_cell and at < self.most else at
             for at, need, open_cell in zip(costs, needs, is_open, strict=True)
         ]
         return wanted if self.each else [max(wanted)] * len(wanted)
@@ -169,14 +183,17 @@ class _Run:
         """The run, ended here."""
         return Stopped(tuple(views), tuple(not cell for cell in is_open), Cost(self.most), out_of_budget)
 
-    def _needs(self, view: View, step: int) -> Sequence[Fraction | None]:
-        """By which factor the cost of each cell would have to grow."""
+    def needs(self, view: View, costs: Sequence[int], stands: Sequence[int], *, step: int) -> Sequence[Fraction | None]:
+        """By which factor the cost of each cell would have to grow; estimates may be those of what it stands at."""
         doubt = DOUBT_LAST if step == self.steps else DOUBT
         found = self.rule.shortfall(view, doubt=doubt)
         if found is None:
             return (None,) * len(view.estimates)
         # The width of Gaussian noise falls with the root of its cost.
-        return [None if far is None else far**2 for far in found]
+        return [
+            None if far is None else far**2 * max(Fraction(1), Fraction(stand, at))
+            for far, at, stand in zip(found, costs, stands, strict=True)
+        ]
 
 
 def _view(released: Released, band: Band, run: _Run, step: int, *, charged: int, miss: Fraction) -> View:

@@ -29,6 +29,12 @@ class Released:
 
     estimates: tuple[Fraction, ...]
     noises: tuple[Noise, ...]
+    standing: tuple[int, ...] = ()
+    """The cost at which each cell stands, 10^-15 of the measure, where stored answers may have brought it above what
+    was asked for.
+    """
+    earlier: int = 0
+    """How many answers there are on the path before this one, where there may be others than the run's own."""
 
     def __post_init__(self) -> None:
         if len(self.estimates) != len(self.noises):

@@ -6,6 +6,7 @@ Draws, costs and refusals are those of a session; nothing is durable, so a crash
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -88,6 +89,7 @@ class Held:
             raise RequestError("exact cells are whole numbers of lattice steps, as int")
         self._values, self._accounts, self._bits = tuple(values), accounts, bits
         self._cells: Cells = cells_of(accounts[0].measure, reach, step=step, count=len(values))
+        self._drawn = 0
         self.labels = tuple((place,) for place in range(len(values))) if labels is None else tuple(labels)
 
     @property
@@ -106,11 +108,14 @@ class Held:
         return self._cells.total
 
     def refine(self, costs: Sequence[int]) -> Released:
-        """Charges the difference of the rounded-up totals, then draws."""
-        planned = self._cells.planned(costs)
-        charge_all(self._accounts, planned.total - self._cells.total)
-        self._cells = planned.draw(self._values, self._bits or CipherBits())
-        return self._cells.released
+        """Charges the difference of the rounded-up totals, then draws; what an earlier run made sharper stays so."""
+        stands = tuple(map(max, costs, self._cells.standing))
+        if stands != self._cells.standing:
+            planned = self._cells.planned(stands)
+            charge_all(self._accounts, planned.total - self._cells.total)
+            self._cells = planned.draw(self._values, self._bits or CipherBits())
+            self._drawn += 1
+        return replace(self._cells.released, standing=stands, earlier=self._drawn - 1)
 
     def __repr__(self) -> str:
         return f"<{len(self.labels)} cells held in memory>"

@@ -18,7 +18,7 @@ from parco.accuracy.cells import Alike, Cells, GaussianCells, GeometricCells, Re
 from parco.accuracy.measurement import Key, Released
 from parco.accuracy.noises import GaussianNoise, noise_of
 from parco.errors import InternalError, RequestError
-from parco.measure import Measure, units_floor
+from parco.measure import Cost, Measure, units_floor
 from parco.mechanisms.mechanism import Mechanism, TwoSidedGeometric
 from parco.mechanisms.stopping import FINER, StoppedGaussian, root_lower, units_apart
 from parco.privacy import gaussian
@@ -29,7 +29,7 @@ from parco.session.release import Answer, Release
 from parco.session.reserving import Reservation, Reserving
 from parco.session.session import Session
 
-__all__ = ["ReservedMeasurement"]
+__all__ = ["ReservedMeasurement", "as_stored"]
 
 
 class ReservedMeasurement:
@@ -49,6 +49,8 @@ class ReservedMeasurement:
         self.accounts: tuple[str, ...] = tuple(plan.query.accounts)
         self.most = _top(plan, self.measure)
         """The largest cost at which no cell is sharper than what is reserved."""
+        self.reserved: Cost = plan.cost
+        """What is set aside: the most that all of it may be charged."""
         # Draws lie far below the lattice that is published: all their roundings together do next to nothing.
         self._cells: Cells = cells_of(
             self.measure,
@@ -94,7 +96,7 @@ class ReservedMeasurement:
             begun = self._reserving.begin()
             if not isinstance(begun, Reservation):
                 self._release = begun
-                return _as_stored(begun)
+                return as_stored(begun)
             self._reservation = begun
         self._draw(costs, self._reservation)
         return self._released()
@@ -196,7 +198,7 @@ def _last_draws(cells: Cells) -> list[tuple[Fraction, int]]:
     return [(path.draws[-1].scale, steps[-1]) for path, steps in paths if path is not None]
 
 
-def _as_stored(release: Release[Answer]) -> Released:
+def as_stored(release: Release[Answer]) -> Released:
     """What the ledger holds, with the noise of each cell."""
     receipt, estimates = release.receipt, tuple(row.value for row in release.value)
     law = receipt.mechanism

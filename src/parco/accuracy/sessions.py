@@ -16,7 +16,7 @@ from parco.accuracy.ladders import Geometric, Ladder, Predictive
 from parco.accuracy.loop import Stopped, refine_until
 from parco.accuracy.measurement import Key, Released
 from parco.accuracy.noises import noise_of
-from parco.accuracy.reserved import ReservedMeasurement
+from parco.accuracy.reserved import ReservedMeasurement, as_stored
 from parco.accuracy.rules import Predicate, Rule, View
 from parco.accuracy.validation import Checker, Correct, Desk, Validation, Verdict, stream_of
 from parco.errors import QuestionError, RequestError, SharperError
@@ -97,12 +97,15 @@ class SessionMeasurement:
         if len(set(costs)) != 1:
             raise RequestError('step by step a session refines all keys together: take reserve=True for keys="each"')
         cost = costs[0] * COST_UNIT
+        is_first = self._release is None
         known = self._first(cost) if self._release is None else self._release
         more = cost - self._paid(known)
-        self._release = known if more < COST_UNIT else self._charge(self._session.refine(known, cost=more))
-        noise = noise_of(self._release.receipt.mechanism)
-        estimates = tuple(row.value for row in self._release.value)
-        return Released(estimates, (noise,) * len(estimates))
+        # What a reserved run came to is shown, and not refined: whoever needs more is told so at the next step.
+        as_it_is = more < COST_UNIT or (is_first and known.receipt.reserved is not None)
+        self._release = known if as_it_is else self._charge(self._session.refine(known, cost=more))
+        found = as_stored(self._release)
+        stands = (int(self._paid(self._release) / COST_UNIT),) * len(found.estimates)
+        return replace(found, standing=stands, earlier=len(self._release.receipt.refines))
 
     def _first(self, cost: Fraction) -> Release[Answer]:
         """A new answer at this cost, or the stored one, sharper or not."""
@@ -157,6 +160,8 @@ def release_until(  # noqa: PLR0913 - each option of a run is a parameter
     if reserve:
         with ReservedMeasurement(session, ask, most=chosen.cap(at_most), each=keys == "each") as whole:
             stopped = refine_until(whole, until, at_most=whole.most * COST_UNIT, keys=keys, **options)
+            # A ladder stays a unit or two below what is reserved, which is what its price, rounded up, may come to.
+            stopped = replace(stopped, cap=whole.reserved)
             return ReleasedUntil(whole.settled().map(partial(_at_the_stop, stopped.last)), stopped)
     if keys == "each":
         raise RequestError('step by step a session refines all keys together: take reserve=True for keys="each"')
@@ -197,6 +202,11 @@ class SessionDesk:
         if validation.part not in (self._session.contract.parts or {}):
             raise RequestError(f"the contract declares no part {validation.part!r}")
         if validation.check == "sparse-vector":
+            if self._session._signed.ancestors:
+                raise RequestError(
+                    "a sparse vector is the only thing that runs on its accounts, and data that these are derived from"
+                    ' pay for measurements, too: take check="gaussian"'
+                )
             return _StreamChecker(self._session, validation, attempts=attempts)
         if self._session.contract.budget.measure == Measure.PURE:
             raise RequestError('Gaussian noise has no cost in the measure pure: check="sparse-vector" has one')

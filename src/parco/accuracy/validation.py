@@ -129,7 +129,8 @@ class Outcome:
     """What a run has cost and come to. `bound`: the most that any account was charged in it.
 
     Each unit is in one part, and an account has what the releases on its part cost: so the maximum over the accounts
-    bounds what anybody loses. `by_account`: label and charge of each, sorted.
+    bounds what any unit of these data loses. Data that they are derived from have units of their own, whose account
+    pays for all parts, and is not among these. `by_account`: label and charge of each, sorted.
     """
 
     passed: bool
@@ -162,7 +163,8 @@ class Outcome:
         costs = ", ".join(f"{label} {cost}" for label, cost in self.by_account)
         return (
             f"The model was checked {self.attempts} times on units it was not fitted to, and {end}. With the checks,"
-            f" accounts were charged: {costs}; no unit is in two parts, so that {self.bound} bounds what anybody lost."
+            f" accounts were charged: {costs}; no unit is in two parts, so that {self.bound} bounds what any unit of"
+            " these data lost."
             f"{'' if self.verdict is None else self.verdict.in_words}"
         )
 

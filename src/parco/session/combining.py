@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from parco.errors import RequestError
@@ -36,21 +36,53 @@ def combine(releases: Sequence[Release[Answer]], *, confidence: Exactable | None
     all answers. RequestError for anything else.
     """
     parts, level = _checked(releases), _level(releases, confidence)
-    laws = [_law(part) for part in parts]
-    precisions = [1 / law.scale**2 for law in laws]
-    weights = [precision / sum(precisions) for precision in precisions]
-    lattice = min(law.lattice for law in laws)
+    scales = [part.receipt.scales or (_law(part).scale,) * len(part.value.values) for part in parts]
+    lattice = min(_law(part).lattice for part in parts)
+    # Most answers have one scale in all cells.
+    found = {own: _Mean.of(parts, own, lattice=lattice, confidence=level) for own in set(zip(*scales, strict=True))}
+    means = [found[own] for own in zip(*scales, strict=True)]
     values = tuple(
-        math.floor(
-            sum(w * law.lattice * steps for w, law, steps in zip(weights, laws, cells, strict=True)) / lattice
-            + Fraction(1, 2)
-        )
-        for cells in zip(*(part.value.values for part in parts), strict=True)
+        mean.of_cell(cells)
+        for mean, cells in zip(means, zip(*(part.value.values for part in parts), strict=True), strict=True)
     )
-    width = lattice * _reach(laws, weights, lattice=lattice, confidence=level)
-    answer = replace(parts[0].value, values=values, lattice=lattice, half_width=width, confidence=level)
+    widths = tuple(mean.half_width for mean in means)
+    answer = replace(
+        parts[0].value,
+        values=values,
+        lattice=lattice,
+        half_width=max(mean.half_width for mean in found.values()),
+        half_widths=widths if len(found) > 1 else (),
+        confidence=level,
+    )
     receipt = JointReceipt.of(parts[0].receipt.question, *(part.receipt for part in parts))
     return Release(answer, receipt, repeat=True, cost=Cost(0), remaining=min(part.remaining for part in parts))
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """The mean of answers in the cells where they have the same scales; weights in steps of its own `lattice`."""
+
+    weights: tuple[Fraction, ...]
+    half_width: Fraction
+
+    @classmethod
+    def of(
+        cls, parts: Sequence[Release[Answer]], scales: Sequence[Fraction], *, lattice: Fraction, confidence: Fraction
+    ) -> _Mean:
+        laws = [_at_scale(_law(part), scale) for part, scale in zip(parts, scales, strict=True)]
+        precisions = [1 / law.scale**2 for law in laws]
+        weights = [precision / sum(precisions) for precision in precisions]
+        width = lattice * _reach(laws, weights, lattice=lattice, confidence=confidence)
+        return cls(tuple(w * law.lattice / lattice for w, law in zip(weights, laws, strict=True)), width)
+
+    def of_cell(self, steps: Sequence[int]) -> int:
+        """In steps of the lattice, halves upwards."""
+        return math.floor(sum(w * one for w, one in zip(self.weights, steps, strict=True)) + Fraction(1, 2))
+
+
+def _at_scale(law: _Noise, scale: Fraction) -> _Noise:
+    """That of one cell, where cells stand apart."""
+    return law if scale == law.scale else replace(law, scale=scale)
 
 
 def _checked(releases: Sequence[Release[Answer]]) -> list[Release[Answer]]:
