@@ -71,7 +71,7 @@ def test_a_receipt_keeps_what_was_reserved_and_what_was_realised(tmp_path: Path)
     assert [claim.total for claim in realised] == [receipt.cost.value] * 2
     record = receipt.record()
     assert (record["cost"], record["reserved"]) == (str(receipt.cost), str(receipt.reserved))
-    assert f"reserved   {receipt.reserved} before the data were read; it stopped early" in str(receipt)
+    assert f"reserved   {receipt.reserved} before the data were read; what the steps" in str(receipt)
     assert "(realised: what the steps that ran cost); " in str(receipt)
     assert "adds up over releases" in str(receipt)
     verify(store, releases=[json.loads(json.dumps(release.record()))])
@@ -82,6 +82,6 @@ def test_an_ordinary_receipt_reserved_what_it_cost(tmp_path: Path) -> None:
     receipt = session.mean("dollars", cost="0.2").receipt
     assert receipt.reserved is None
     assert receipt.record()["reserved"] == receipt.record()["cost"] == "0.2"
-    assert "stopped early" not in str(receipt)
+    assert "before the data were read" not in str(receipt)
     assert "of the budget, all that was reserved; " in str(receipt)
     assert "never larger" in str(receipt)

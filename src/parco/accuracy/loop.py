@@ -113,6 +113,7 @@ def _climb(run: _Run, band: Band, miss: Fraction) -> Stopped:
             if not views:
                 raise
             return run.stopped(views, is_open, out_of_budget=True)
+        costs = run.standing(costs, released)
         views.append(_view(released, band, run, step, charged=run.measurement.charged - before, miss=miss))
         try:
             is_open = run.still_open(views[-1], is_open)
@@ -157,6 +158,10 @@ class _Run:
             for at, need, open_cell in zip(costs, needs, is_open, strict=True)
         ]
         return wanted if self.each else [max(wanted)] * len(wanted)
+
+    def standing(self, costs: Sequence[int], released: Released) -> list[int]:
+        """Where each cell stands. A predictive ladder goes on from a stored answer that is sharper than the step."""
+        return [max(cost, released.standing) for cost in costs] if self.ladder.predicts else list(costs)
 
     def still_open(self, view: View, before: Sequence[bool]) -> list[bool]:
         """Cells that are refined for themselves stay good enough; together, all are judged at the same step."""

@@ -29,6 +29,8 @@ class Released:
 
     estimates: tuple[Fraction, ...]
     noises: tuple[Noise, ...]
+    standing: int = 0
+    """What all draws behind the answer cost, 10^-15 of the measure, where a stored one may be sharper than asked."""
 
     def __post_init__(self) -> None:
         if len(self.estimates) != len(self.noises):

@@ -20,7 +20,7 @@ from parco.accuracy.reserved import ReservedMeasurement
 from parco.accuracy.rules import Predicate, Rule, View
 from parco.accuracy.validation import Checker, Correct, Desk, Validation, Verdict, stream_of
 from parco.errors import QuestionError, RequestError, SharperError
-from parco.measure import COST_UNIT, Exactable, Measure, exact, exact_text
+from parco.measure import COST_UNIT, Cost, Exactable, Measure, exact, exact_text
 from parco.mechanisms.mechanism import Additive
 from parco.mechanisms.refinement import RefinedGaussian
 from parco.mechanisms.stopping import StoppedGaussian
@@ -35,6 +35,10 @@ __all__ = ["ReleasedUntil", "SessionDesk", "SessionMeasurement", "release_until"
 _NOISES = (Additive, RefinedGaussian, StoppedGaussian)
 _PREDICTED_SHARE, _DOUBLED_SHARE = Fraction(1, 1000), Fraction(1, 1024)
 """Of the cap: where a ladder begins that nobody chose."""
+_TOGETHER = (
+    'step by step a session refines all keys together: take reserve=True (--reserve) for keys="each" (--each), or leave'
+    " that out"
+)
 
 
 @dataclass(frozen=True)
@@ -95,14 +99,14 @@ class SessionMeasurement:
     def refine(self, costs: Sequence[int]) -> Released:
         """One release or refinement of all cells together; RequestError for different costs, which no session has."""
         if len(set(costs)) != 1:
-            raise RequestError('step by step a session refines all keys together: take reserve=True for keys="each"')
+            raise RequestError(_TOGETHER)
         cost = costs[0] * COST_UNIT
         known = self._first(cost) if self._release is None else self._release
         more = cost - self._paid(known)
         self._release = known if more < COST_UNIT else self._charge(self._session.refine(known, cost=more))
         noise = noise_of(self._release.receipt.mechanism)
         estimates = tuple(row.value for row in self._release.value)
-        return Released(estimates, (noise,) * len(estimates))
+        return Released(estimates, (noise,) * len(estimates), int(self._paid(self._release) / COST_UNIT))
 
     def _first(self, cost: Fraction) -> Release[Answer]:
         """A new answer at this cost, or the stored one, sharper or not."""
@@ -147,6 +151,8 @@ def release_until(  # noqa: PLR0913 - each option of a run is a parameter
     only until it is good enough itself, which takes reserve=True. Otherwise as `refine_until`.
     """
     measure = session.contract.budget.measure
+    if exact(at_most, "at_most") <= 0:
+        raise RequestError("at_most is a positive cost")
     chosen = _ladder(measure, exact(at_most, "at_most"), until) if ladder is None else ladder
     options: _Options = {
         "ladder": chosen,
@@ -157,9 +163,11 @@ def release_until(  # noqa: PLR0913 - each option of a run is a parameter
     if reserve:
         with ReservedMeasurement(session, ask, most=chosen.cap(at_most), each=keys == "each") as whole:
             stopped = refine_until(whole, until, at_most=whole.most * COST_UNIT, keys=keys, **options)
+            # What was asked for is what is reserved; the ladder's own top may be a rounding below it.
+            stopped = replace(stopped, cap=Cost(chosen.cap(at_most)))
             return ReleasedUntil(whole.settled().map(partial(_at_the_stop, stopped.last)), stopped)
     if keys == "each":
-        raise RequestError('step by step a session refines all keys together: take reserve=True for keys="each"')
+        raise RequestError(_TOGETHER)
     measurement = SessionMeasurement(session, ask)
     stopped = refine_until(measurement, until, at_most=at_most, keys=keys, **options)
     return ReleasedUntil(measurement.release.map(partial(_at_the_stop, stopped.last)), stopped)
@@ -177,7 +185,7 @@ def _at_the_stop(last: View, answer: Answer) -> Answer:
     # Answer and exact value are on the lattice: so is what lies between them.
     widths = tuple(width // answer.lattice * answer.lattice for width in last.half_widths)
     apart = widths if len(set(widths)) > 1 else ()
-    return replace(answer, half_width=max(widths), half_widths=apart, confidence=last.confidence)
+    return replace(answer, half_width=max(widths), half_widths=apart, confidence=last.confidence, at_the_stop=True)
 
 
 class SessionDesk:
