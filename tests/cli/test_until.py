@@ -65,6 +65,13 @@ def test_a_reserved_run_gives_back_the_rest_and_says_so(tmp_path: Path, ask: tup
     parco("ledger", "verify", "--ledger", ledger, "--strict")
 
 
+def test_a_refusal_names_the_options(ask: tuple[object, ...]) -> None:
+    told = parco(*ask, "--within", "5%", "--at-most", "1", "--dry-run", "--cost", "0.1", code=2).stderr
+    assert "leave out --cost, --dry-run" in " ".join(told.split())
+    assert "--within: " in parco(*ask, "--within", "near", "--at-most", "1", code=2).stderr
+    assert "--reserve" in parco(*ask, "--within", "5%", "--at-most", "1", "--each", code=2).stderr
+
+
 @pytest.mark.parametrize(
     "options",
     [
