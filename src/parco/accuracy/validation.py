@@ -135,6 +135,7 @@ class Outcome:
 
     passed: bool
     attempts: int
+    """Those that were checked."""
     bound: Cost
     by_account: tuple[tuple[str, Cost], ...]
     verdict: Verdict | None

@@ -290,7 +290,12 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
                 each=each,
                 others=[name for name, given in others.items() if given],
             )
-            print_json(stopped.record()) if as_json else show_until(_OUT, stopped)
+            lifetime = session.lifetime()
+            if as_json:
+                print_json(stopped.record() | {"lifetime": lifetime.record()})
+            else:
+                show_until(_OUT, stopped)
+                _OUT.print(show.plain(lifetime))
             return
         if dry_run:
             plan = _asked(session.plan, statistic, column, split=split, at=at, k=k, cover=cover, how=asked)
