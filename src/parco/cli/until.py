@@ -27,7 +27,7 @@ def release_within(
     each: bool,
     others: Sequence[str],
 ) -> ReleasedUntil:
-    """The run that the options ask for; QuestionError where they do not go together. `others`: those given beside it."""
+    """The run that the options ask for; QuestionError where they clash. `others`: those given beside it."""
     if within is None or at_most is None:
         raise QuestionError("--within and --at-most go together: how near is enough, and the most that it may cost")
     if others:
