@@ -93,6 +93,8 @@ def test_a_repeat_of_a_stopped_answer_does_not_promise_plain_coverage(tmp_path: 
     assert found.promise == found.value.promise
     assert (again.record()["promise"], found.record()["promise"]) == (again.promise, found.promise)
     assert again.map(str).promise == ""
+    other = session.count(by="month", cost="0.1", fresh=True)
+    assert FIXED_ONLY in parco.combine([found, other]).promise
 
 
 def test_what_is_made_of_a_refined_answer_says_so_too(tmp_path: Path) -> None:

@@ -48,7 +48,10 @@ def combine(releases: Sequence[Release[Answer]], *, confidence: Exactable | None
         for cells in zip(*(part.value.values for part in parts), strict=True)
     )
     width = lattice * _reach(laws, weights, lattice=lattice, confidence=level)
-    answer = replace(parts[0].value, values=values, lattice=lattice, half_width=width, confidence=level)
+    # Plain intervals, whatever those of the parts were.
+    answer = replace(
+        parts[0].value, values=values, lattice=lattice, half_width=width, confidence=level, at_the_stop=False
+    )
     receipt = JointReceipt.of(parts[0].receipt.question, *(part.receipt for part in parts))
     return Release(answer, receipt, repeat=True, cost=Cost(0), remaining=min(part.remaining for part in parts))
 
