@@ -103,9 +103,12 @@ def test_an_account_without_room_for_a_check_ends_the_run() -> None:
     assert (found.enough, found.out_of_budget, len(found.views)) == (False, True, 3)
     assert own.spent == pytest.approx(0.1e15, rel=1e-9)
     assert fit.spent == pytest.approx(0.04e15, rel=1e-9)
-    again, part, *_ = held("gaussian", cap="0.04")
-    with pytest.raises(BudgetError):
+    again, part, fit, _ = held("gaussian", cap="0.04")
+    with pytest.raises(BudgetError) as refused:
         refine_until(again, until, ladder=LADDER, desk=part)
+    # The check was refused; what came before it was not.
+    assert fit.spent > 0
+    assert "stands with its charge" in refused.value.__notes__[0]
 
 
 @pytest.mark.parametrize("passes", [True, False])

@@ -65,7 +65,7 @@ def test_the_examples_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     shown = capsys.readouterr().out
     for words in (
         "(realised: what the steps that ran cost)",
-        "before the data were read; it stopped early, so the rest is free",
+        "before the data were read; what the steps did not need is free again",
         "it adds up over releases, wherever they stopped, and becomes an epsilon at a delta",
     ):
         assert words in PAGE

@@ -216,7 +216,7 @@ def test_what_cannot_be_reserved_is_refused_before_anything_is_charged(tmp_path:
         (parco.Ask("quantile", "dollars", at="0.5"), {}, "counts and sums"),
         (replace(COUNT, cost="1"), {}, "leave out cost"),
         (COUNT, {"confidence": "1"}, "confidence"),
-        (COUNT, {"at_most": "0"}, "costs at least"),
+        (COUNT, {"at_most": "0"}, "at_most is a positive cost"),
         (COUNT, {"keys": "some"}, "together"),
         (COUNT, {"reserve": False, "keys": "each"}, "reserve=True"),
     ]

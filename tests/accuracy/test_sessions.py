@@ -88,6 +88,31 @@ def test_the_same_run_again_is_free(session: parco.Session) -> None:
     assert second.release.value.values == first.release.value.values
 
 
+def test_a_predictive_run_goes_on_from_a_stored_answer(session: parco.Session) -> None:
+    """It has few steps, and none of them is lost on costs below what stands."""
+    session.count(by="channel", cost="0.05")
+    found = release_until(session, COUNT, RelativeError("6%"), at_most="2")
+    assert found.stopped.enough
+    first, second, *_ = (view.charged for view in found.stopped.views)
+    assert first == 0 < second
+    assert spent(session) == [found.stopped.cost.units + 50 * 10**12]
+
+
+def test_a_predictive_run_ends_at_a_stored_answer_that_cost_the_cap(session: parco.Session) -> None:
+    session.count(by="channel", cost="0.05")
+    found = release_until(session, COUNT, RelativeError("0.1%"), at_most="0.05")
+    assert not found.stopped.enough
+    assert [view.charged for view in found.stopped.views] == [0]
+
+
+def test_what_was_asked_for_is_the_cap_that_is_told(session: parco.Session) -> None:
+    found = release_until(session, COUNT, RelativeError("20%"), at_most="0.3", reserve=True)
+    assert found.release.receipt.reserved == found.stopped.cap == parco.Cost(3 * 10**14)
+    for at_most in ("0", "-1"):
+        with pytest.raises(parco.RequestError, match="at_most is a positive cost"):
+            release_until(session, COUNT, RelativeError("20%"), at_most=at_most)
+
+
 def test_never_to_get_there_costs_the_cap_and_no_more(session: parco.Session) -> None:
     found = release_until(session, COUNT, RelativeError("0.1%"), at_most="0.01", ladder=DOUBLED)
     assert not found.stopped.enough

@@ -153,6 +153,18 @@ def run(check: Literal["gaussian", "sparse-vector"], *, fails: int) -> Found:
     return found, fit, account, attempts
 
 
+def test_attempts_that_nobody_checks_are_not_told_as_checked() -> None:
+    part, _ = held_part(units(30))
+    measurement = Held([10], Account(Measure.GDP, "10", label="fit"), reach=Reach(1, ONE), bits=Stream("fit"))
+    ladder = Geometric("0.01", 2, count=3)
+    with accuracy_first(part, [measurement], ladder=ladder, validation=validation("gaussian")) as found:
+        for attempt in found:
+            if attempt.number == 2:
+                attempt.check(lambda _: False)
+    assert found.outcome.attempts == 1
+    assert "The model was checked once on units" in str(found.outcome)
+
+
 @pytest.mark.parametrize("check", CHECKS)
 def test_a_run_ends_at_its_first_pass(check: Literal["gaussian", "sparse-vector"]) -> None:
     found, fit, account, attempts = run(check, fails=3)

@@ -195,6 +195,7 @@ def test_the_offline_verifier_is_short_and_of_the_standard_library_alone(
     (tmp_path / "later.export").write_bytes(b"\n".join(later) + b"\n")
     (tmp_path / "bad.export").write_bytes(b"\n".join(lines).replace(b'"fresh":0', b'"fresh":1', 1) + b"\n")
     (tmp_path / "heads.jsonl").write_bytes(lines[-1] + b"\n")
+    (tmp_path / "no.json").write_text("format = 1", encoding="utf-8")
 
     def run(*names: str) -> tuple[int, str]:
         command = [sys.executable, "-I", "-S", Path(str(module.__file__)).name, *names]
@@ -206,5 +207,8 @@ def test_the_offline_verifier_is_short_and_of_the_standard_library_alone(
     code, told = run("bad.export")
     assert code == 4
     assert told.startswith("rooted: entry ")
+    for names in (("absent.export",), ("x.export", "absent.jsonl"), ("x.export", "no.json")):
+        code, told = run(*names)
+        assert (code, "Traceback" in told, len(told.splitlines())) == (2, False, 1)
     code, told = run("later.export")
     assert (code, "offline_life.py" in told) == ((4, True) if module is offline else (0, False))

@@ -42,7 +42,7 @@ def test_a_reserved_run_gives_back_the_rest_and_says_so(tmp_path: Path, ask: tup
     for words in (
         "Good enough after",
         "(realised: what the steps that ran cost)",
-        "before the data were read; it stopped early, so the rest is free",
+        "before the data were read; what the steps did not need is free again",
         "at order 8: it adds up over releases, wherever they stopped, and becomes an epsilon at a delta",
     ):
         assert words in shown
@@ -60,9 +60,16 @@ def test_a_reserved_run_gives_back_the_rest_and_says_so(tmp_path: Path, ask: tup
     release = parco_json("show", ledger, receipt["release"])["release"]
     assert (release["cost"], release["reserved"]) == (receipt["cost"], receipt["reserved"])
     told = " ".join(parco("show", ledger, receipt["release"]).stdout.split())
-    assert "stopped early" in told
+    assert " stopped," in told
     assert [one for one in parco_json("history", "--ledger", ledger)["history"] if "reserved" in one]
     parco("ledger", "verify", "--ledger", ledger, "--strict")
+
+
+def test_a_refusal_names_the_options(ask: tuple[object, ...]) -> None:
+    told = parco(*ask, "--within", "5%", "--at-most", "1", "--dry-run", "--cost", "0.1", code=2).stderr
+    assert "leave out --cost, --dry-run" in " ".join(told.split())
+    assert "--within: " in parco(*ask, "--within", "near", "--at-most", "1", code=2).stderr
+    assert "--reserve" in parco(*ask, "--within", "5%", "--at-most", "1", "--each", code=2).stderr
 
 
 @pytest.mark.parametrize(

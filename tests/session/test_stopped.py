@@ -71,10 +71,41 @@ def test_a_receipt_keeps_what_was_reserved_and_what_was_realised(tmp_path: Path)
     assert [claim.total for claim in realised] == [receipt.cost.value] * 2
     record = receipt.record()
     assert (record["cost"], record["reserved"]) == (str(receipt.cost), str(receipt.reserved))
-    assert f"reserved   {receipt.reserved} before the data were read; it stopped early" in str(receipt)
+    assert f"reserved   {receipt.reserved} before the data were read; what the steps" in str(receipt)
     assert "(realised: what the steps that ran cost); " in str(receipt)
     assert "adds up over releases" in str(receipt)
     verify(store, releases=[json.loads(json.dumps(release.record()))])
+
+
+FIXED_ONLY = "fixed without a look at noisy values"
+
+
+def test_a_repeat_of_a_stopped_answer_does_not_promise_plain_coverage(tmp_path: Path) -> None:
+    """The rule stopped where noise made it look sharp: its own, wider intervals hold, plain ones do not."""
+    session = parco.Session(open_shop(tmp_path, budget='measure = "gdp"\nmu = "3"\nreceipt_order = 8\ndelta = "1e-6"'))
+    ask = parco.Ask("count", by="month")
+    found = parco.release_until(session, ask, parco.AbsoluteError("20"), at_most="2", reserve=True).release
+    again = session.count(by="month")
+    assert again.repeat
+    assert again.value.half_width < found.value.half_width
+    assert FIXED_ONLY in again.promise
+    assert FIXED_ONLY not in found.promise
+    assert found.promise == found.value.promise
+    assert (again.record()["promise"], found.record()["promise"]) == (again.promise, found.promise)
+    assert again.map(str).promise == ""
+    other = session.count(by="month", cost="0.1", fresh=True)
+    assert FIXED_ONLY in parco.combine([found, other]).promise
+
+
+def test_what_is_made_of_a_refined_answer_says_so_too(tmp_path: Path) -> None:
+    session = parco.Session(open_shop(tmp_path, budget='measure = "gdp"\nmu = "3"\nreceipt_order = 8\ndelta = "1e-6"'))
+    count = session.count("dollars", by="month", cost="0.1")
+    assert count.promise == count.value.promise
+    refined = session.refine(count, cost="0.1")
+    assert FIXED_ONLY in refined.promise
+    mean = session.mean("dollars", by="month", cost="0.2")
+    assert refined.receipt.release in mean.receipt.releases
+    assert FIXED_ONLY in mean.promise
 
 
 def test_an_ordinary_receipt_reserved_what_it_cost(tmp_path: Path) -> None:
@@ -82,6 +113,6 @@ def test_an_ordinary_receipt_reserved_what_it_cost(tmp_path: Path) -> None:
     receipt = session.mean("dollars", cost="0.2").receipt
     assert receipt.reserved is None
     assert receipt.record()["reserved"] == receipt.record()["cost"] == "0.2"
-    assert "stopped early" not in str(receipt)
+    assert "before the data were read" not in str(receipt)
     assert "of the budget, all that was reserved; " in str(receipt)
     assert "never larger" in str(receipt)

@@ -124,8 +124,9 @@ def _climb(run: _Run, band: Band | None, miss: Fraction) -> Stopped:
         views.append(_view(released, held, run, step, charged=charged, miss=miss))
         try:
             is_open = run.still_open(views[-1], is_open)
-        except BudgetError:  # of a check on a private part, which charges an account, too
+        except BudgetError as error:  # of a check on a private part, which charges an account, too
             if len(views) == 1:
+                error.add_note("That is about the check: the step before it was released, and stands with its charge.")
                 raise
             return run.stopped(views, is_open, out_of_budget=True)
         if not any(is_open) or min(itertools.compress(costs, is_open)) >= run.most:

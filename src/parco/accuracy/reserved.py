@@ -164,7 +164,7 @@ def _reach(plan: Plan) -> Reach:
     if found is None:
         raise RequestError(
             "where one unit replaces another and amounts have both signs, keys are refined together: leave out"
-            ' keys="each"'
+            ' keys="each" (--each)'
         )
     return Reach(*found)
 

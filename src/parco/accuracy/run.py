@@ -83,7 +83,6 @@ class Run:
         for number in range(1, self._steps + 1):
             at = self._ladder.cost(number, at=at, need=None, most=self._most)
             released = [one.refine([at] * len(one.labels)) for one in self._measurements]
-            self._attempts = number
             yield Attempt(number, released, self._checked)
             if at >= self._most or (self._verdict is not None and self._verdict.passed):
                 return
@@ -98,6 +97,7 @@ class Run:
 
     def _checked(self, correct: Correct) -> Verdict:
         self._verdict = self._checker.check(correct)
+        self._attempts += 1
         return self._verdict
 
 

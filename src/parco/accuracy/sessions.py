@@ -35,6 +35,10 @@ __all__ = ["ReleasedUntil", "SessionDesk", "SessionMeasurement", "release_until"
 _NOISES = (Additive, RefinedGaussian, StoppedGaussian)
 _PREDICTED_SHARE, _DOUBLED_SHARE = Fraction(1, 1000), Fraction(1, 1024)
 """Of the cap: where a ladder begins that nobody chose."""
+_TOGETHER = (
+    'step by step a session refines all keys together: take reserve=True (--reserve) for keys="each" (--each), or leave'
+    " that out"
+)
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ class SessionMeasurement:
     def refine(self, costs: Sequence[int]) -> Released:
         """One release or refinement of all cells together; RequestError for different costs, which no session has."""
         if len(set(costs)) != 1:
-            raise RequestError('step by step a session refines all keys together: take reserve=True for keys="each"')
+            raise RequestError(_TOGETHER)
         cost = costs[0] * COST_UNIT
         is_first = self._release is None
         known = self._first(cost) if self._release is None else self._release
@@ -150,6 +154,8 @@ def release_until(  # noqa: PLR0913 - each option of a run is a parameter
     only until it is good enough itself, which takes reserve=True. Otherwise as `refine_until`.
     """
     measure = session.contract.budget.measure
+    if exact(at_most, "at_most") <= 0:
+        raise RequestError("at_most is a positive cost")
     chosen = _ladder(measure, exact(at_most, "at_most"), until) if ladder is None else ladder
     options: _Options = {
         "ladder": chosen,
@@ -164,7 +170,7 @@ def release_until(  # noqa: PLR0913 - each option of a run is a parameter
             stopped = replace(stopped, cap=whole.reserved)
             return ReleasedUntil(whole.settled().map(partial(_at_the_stop, stopped.last)), stopped)
     if keys == "each":
-        raise RequestError('step by step a session refines all keys together: take reserve=True for keys="each"')
+        raise RequestError(_TOGETHER)
     measurement = SessionMeasurement(session, ask)
     stopped = refine_until(measurement, until, at_most=at_most, keys=keys, **options)
     return ReleasedUntil(measurement.release.map(partial(_at_the_stop, stopped.last)), stopped)
@@ -182,7 +188,7 @@ def _at_the_stop(last: View, answer: Answer) -> Answer:
     # Answer and exact value are on the lattice: so is what lies between them.
     widths = tuple(width // answer.lattice * answer.lattice for width in last.half_widths)
     apart = widths if len(set(widths)) > 1 else ()
-    return replace(answer, half_width=max(widths), half_widths=apart, confidence=last.confidence)
+    return replace(answer, half_width=max(widths), half_widths=apart, confidence=last.confidence, at_the_stop=True)
 
 
 class SessionDesk:

@@ -120,7 +120,8 @@ class Verdict:
             return ""
         return (
             f" With the validation's confidence, its last score lies within {float(self.half_width):.6g} of"
-            f" {float(self.score):.6g}: that is about these units, and no promise about others."
+            f" {float(self.score):.6g} (0 where the target is just met): that is about these units, and no promise"
+            " about others."
         )
 
 
@@ -135,6 +136,7 @@ class Outcome:
 
     passed: bool
     attempts: int
+    """Those that were checked."""
     bound: Cost
     by_account: tuple[tuple[str, Cost], ...]
     verdict: Verdict | None
@@ -160,9 +162,10 @@ class Outcome:
     def __str__(self) -> str:
         """In words: how often a model was checked, whether one passed, and what all of it cost each account."""
         end = "passed" if self.passed else "did not pass"
+        times = "once" if self.attempts == 1 else f"{self.attempts} times"
         costs = ", ".join(f"{label} {cost}" for label, cost in self.by_account)
         return (
-            f"The model was checked {self.attempts} times on units it was not fitted to, and {end}. With the checks,"
+            f"The model was checked {times} on units it was not fitted to, and {end}. With the checks,"
             f" accounts were charged: {costs}; no unit is in two parts, so that {self.bound} bounds what any unit of"
             " these data lost."
             f"{'' if self.verdict is None else self.verdict.in_words}"

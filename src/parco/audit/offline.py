@@ -1,9 +1,8 @@
 """Checks a ledger that `parco ledger export` wrote. One file, standard library only: read it, then run it.
 
 `python offline.py LEDGER [FILE]...` says nothing and exits with 0 if all holds; else it says what fails first, and has
-exit code 4. FILEs hold JSON: heads seen elsewhere, releases (`parco release --json`), proofs (`parco ledger prove`);
-with - for LEDGER they are checked alone. docs/ledger-format.md describes lines and checks. Known here are releases of
-Gaussian and geometric noise; what else can happen on a ledger is known to `offline_life.py`, beside this file.
+exit code 4, or 2 for a FILE that is none. FILEs hold JSON: heads, `parco release --json`, `parco ledger prove`; with -
+for LEDGER they are checked alone. Here is Gaussian and geometric noise; all else is in `offline_life.py`, beside this.
 """
 
 from __future__ import annotations
@@ -382,18 +381,19 @@ def walk(tree: object) -> Iterator[dict[str, Any]]:
 
 def main(kind: type[Ledger] = Ledger, usage: str | None = __doc__) -> None:
     name, *others = sys.argv[1:] or sys.exit(usage)
-    trees = [json.loads(b"[" + Path(other).read_bytes().strip().replace(b"}\n{", b"},{") + b"]") for other in others]
-    ledger = kind([record for record in walk(trees) if record.get("tag") == "head"])
     try:
+        trees = [json.loads(b"[%s]" % Path(one).read_bytes().strip().replace(b"}\n{", b"},{")) for one in others]
+        ledger = kind([record for record in walk(trees) if record.get("tag") == "head"])
         for line in Path(name).read_bytes().removesuffix(b"\n").split(b"\n") if name != "-" else ():
             ledger.feed(line)
         if name != "-" or not any("path" in record or "lines" in record for record in walk(trees)):
             ledger.end()
         for record in walk(trees):
             ledger.check_record(record)
-    except CheckError as error:
-        sys.stderr.write("{}: entry {}: {}\n".format(*error.args))
-        sys.exit(4)
+    except (CheckError, OSError, ValueError) as error:
+        is_check = isinstance(error, CheckError)
+        sys.stderr.write("{}: entry {}: {}\n".format(*error.args) if is_check else f"{error}\n")
+        sys.exit(4 if is_check else 2)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,8 @@ def account(
     if as_json:
         print_json(told.record())
         return
-    table = Table(title=f"{told.releases:,} releases, delta {exact_text(told.delta)}", title_justify="left")
+    word = "release" if told.releases == 1 else "releases"
+    table = Table(title=f"{told.releases:,} {word}, delta {exact_text(told.delta)}", title_justify="left")
     for name, justify in (("accountant", "left"), ("epsilon", "right"), ("at least", "right"), ("status", "left")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     for claim in told.claims:

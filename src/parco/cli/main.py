@@ -268,7 +268,17 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
         if statistic is None:
             raise QuestionError("name a statistic, such as count, or several questions with --ask FILE")
         if within is not None or at_most is not None or reserve or each:
-            others = (cost, error, split, at, k, cover, delta, key, dry_run)
+            others = {
+                "--cost": cost,
+                "--error": error,
+                "--split": split,
+                "--at": at,
+                "--k": k,
+                "--cover": cover,
+                "--delta": delta,
+                "--key": key,
+                "--dry-run": dry_run,
+            }
             question = Ask(statistic, column, by or (), where, part=part, period=period or None, fresh=fresh)
             stopped = release_within(
                 session,
@@ -278,9 +288,14 @@ def release(  # noqa: PLR0913 - each option of the command is a parameter
                 confidence=confidence,
                 reserve=reserve,
                 each=each,
-                alone=not any(others),
+                others=[name for name, given in others.items() if given],
             )
-            print_json(stopped.record()) if as_json else show_until(_OUT, stopped)
+            lifetime = session.lifetime()
+            if as_json:
+                print_json(stopped.record() | {"lifetime": lifetime.record()})
+            else:
+                show_until(_OUT, stopped)
+                _OUT.print(show.plain(lifetime))
             return
         if dry_run:
             plan = _asked(session.plan, statistic, column, split=split, at=at, k=k, cover=cover, how=asked)

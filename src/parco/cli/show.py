@@ -137,7 +137,7 @@ def show_release(
     """The answer, what its interval covers, its receipt, and where to read what may be claimed."""
     console.print(plain(release.receipt.question))
     console.print(answer_table(release.value))
-    console.print(plain_lines(release.value.promise))
+    console.print(plain_lines(release.promise))
     console.print(plain(f"Bounding: {release.receipt.limits}."))
     console.print(plain_lines(str(release.receipt)))
     if release.repeat:
@@ -499,7 +499,7 @@ def _state(record: dict[str, object]) -> str:
     if "step" in record:
         marks.append(f"{record['schedule']} {record['step']}")
     if "reserved" in record:
-        marks.append(f"stopped early, of {record['reserved']} reserved")
+        marks.append(f"stopped, of {record['reserved']} reserved")
     if record["refines"]:
         marks.append(f"refines {record['refines']}")
     if record["repeats"]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
 from parco.accuracy.rules import RelativeError
 from parco.accuracy.sessions import ReleasedUntil, release_until
 from parco.cli import show
-from parco.errors import QuestionError
+from parco.errors import QuestionError, RequestError
 from parco.session.ask import Ask
 from parco.session.session import Session
 
@@ -23,19 +25,23 @@ def release_within(
     confidence: str | None,
     reserve: bool,
     each: bool,
-    alone: bool,
+    others: Sequence[str],
 ) -> ReleasedUntil:
-    """The run that the options ask for; QuestionError where they do not go together. `alone`: no other is given."""
+    """The run that the options ask for; QuestionError where they clash. `others`: those given beside it."""
     if within is None or at_most is None:
         raise QuestionError("--within and --at-most go together: how near is enough, and the most that it may cost")
-    if not alone:
-        raise QuestionError("with --within, leave out what decides on cost, on a draw or on other statistics")
+    if others:
+        raise QuestionError(f"with --within, leave out {', '.join(others)}: its run decides on costs and draws itself")
     if ask.fresh and not reserve:
         raise QuestionError("with --within, --fresh takes --reserve: step by step a stored answer is sharpened")
+    try:
+        rule = RelativeError(within)
+    except RequestError as error:
+        raise QuestionError(f"--within: {error}") from None
     return release_until(
         session,
         ask,
-        RelativeError(within),
+        rule,
         at_most=at_most,
         confidence=confidence or "0.95",
         reserve=reserve,

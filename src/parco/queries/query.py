@@ -123,7 +123,10 @@ class Query:
         """
         kinds = [kind.value for kind in Statistic if kind not in _SCORED]
         if statistic not in (*kinds, HISTOGRAM):
-            raise QuestionError(f"unknown statistic {statistic!r}: choose one of {', '.join((*kinds, HISTOGRAM))}")
+            raise QuestionError(
+                f"unknown statistic {statistic!r}: choose one of {', '.join((*kinds, HISTOGRAM))}, or of those that are"
+                " made of several such: mean, variance, suggest_bounds"
+            )
         name = None if column is None else _name(column)
         names = _names(by)
         if statistic == Statistic.TOP and names:

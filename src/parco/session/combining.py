@@ -53,6 +53,8 @@ def combine(releases: Sequence[Release[Answer]], *, confidence: Exactable | None
         half_width=max(mean.half_width for mean in found.values()),
         half_widths=widths if len(found) > 1 else (),
         confidence=level,
+        # Plain intervals, whatever those of the parts were.
+        at_the_stop=False,
     )
     receipt = JointReceipt.of(parts[0].receipt.question, *(part.receipt for part in parts))
     return Release(answer, receipt, repeat=True, cost=Cost(0), remaining=min(part.remaining for part in parts))

@@ -140,6 +140,11 @@ class Receipt:
         return (self.release,)
 
     @property
+    def chosen(self) -> bool:
+        """Whether its precision may have been chosen in view of noisy values: a ladder stopped there, or refined it."""
+        return self.reserved is not None or bool(self.refines)
+
+    @property
     def measure(self) -> Measure:
         """The currency of `cost`, `cap` and `spent`."""
         return self.contract.budget.measure
@@ -307,7 +312,7 @@ class Receipt:
             lines.insert(2, f"{also}; {left} remained")
         if self.reserved is not None:
             lines.insert(
-                2, f"  reserved   {self.reserved} before the data were read; it stopped early, so the rest is free"
+                2, f"  reserved   {self.reserved} before the data were read; what the steps did not need is free again"
             )
         if not self.private:
             lines.append("  NOT PRIVATE: the random bits came from a tape")
@@ -344,6 +349,11 @@ class JointReceipt(Receipt):
     def releases(self) -> tuple[int, ...]:
         """The numbers of the releases that the answer was made of."""
         return tuple(part.release for part in self.parts)
+
+    @property
+    def chosen(self) -> bool:
+        """Whether that of any part may have been."""
+        return any(part.chosen for part in self.parts)
 
     @property
     def ex_post(self) -> ExPost:

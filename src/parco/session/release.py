@@ -26,6 +26,10 @@ U = TypeVar("U")
 
 _NUMBERS = ("value", "lower", "upper")
 _DECIMAL128_DIGITS, _DECIMAL256_DIGITS = 38, 76
+_CHOSEN = (
+    "This takes a precision that was fixed without a look at noisy values: an answer that was sharpened until it looked"
+    " good enough is covered less often. Intervals that hold at such a stop are those of --within (release_until)."
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class Cells(ABC):
 
     numbers: ClassVar[tuple[str, ...]] = _NUMBERS
     """What stands beside the keys of a cell."""
+    at_the_stop: bool = False
+    """Whether the intervals hold however the precision was chosen; others need it fixed beforehand."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[Any]: ...
@@ -122,6 +128,7 @@ class Answer(Cells):
     confidence: Fraction
     half_widths: tuple[Fraction, ...] = field(default=(), kw_only=True)
     """Of each cell, where they stand at different precisions; `half_width` is then the largest."""
+    at_the_stop: bool = field(default=False, kw_only=True)
 
     @property
     def places(self) -> int:
@@ -151,6 +158,15 @@ class Release(Generic[T]):
 
     def __str__(self) -> str:
         return str(self.value)
+
+    @property
+    def promise(self) -> str:
+        """What holds of the answer, in words, and where it may not; nothing after a `map` to something else."""
+        if not isinstance(self.value, Cells):
+            return ""
+        # Source: docs/mathematics.md, "Intervals at a stop".
+        plain = self.receipt.chosen and not self.value.at_the_stop
+        return f"{self.value.promise} {_CHOSEN}" if plain else self.value.promise
 
     def table(self) -> pa.Table:
         """The answer as an Arrow table; raises RequestError after a `map` to something else."""
@@ -205,6 +221,7 @@ class Release(Generic[T]):
             "cost": str(self.cost),
             "remaining": decimal_text(self.remaining),
             "rows": rows,
+            **({"promise": self.promise} if rows else {}),
             "receipt": self.receipt.record(),
         }
 

@@ -552,7 +552,8 @@ def stopped_error(request: int) -> RequestError:
     """What is told to whoever would refine an answer at which a ladder stopped: its price is that of another law."""
     return RequestError(
         f"release {request} is the answer of a ladder that was reserved whole and stopped: it is not refined. Repeats"
-        " of it stay free; ask anew with fresh=True (--fresh) for a sharper one",
+        " of it stay free; ask anew with fresh=True (--fresh) for a sharper one, in a run also with reserve=True"
+        " (--reserve)",
         request=request,
     )
 

@@ -203,7 +203,7 @@ class Composition:
         certain = self.infinite[removal]
         if certain.upper >= target:
             raise RequestError(
-                "the releases' own deltas reach the delta of the claim: no epsilon holds; ask for a larger delta"
+                "the releases' own deltas reach the delta of the claim, and leave nothing of it: ask for a larger one"
             )
         low, high = ((target - mass) / (1 - mass) for mass in (certain.upper, certain.lower))
         return low, high
