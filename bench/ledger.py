@@ -19,7 +19,6 @@ inclusion proof weighs at a million entries is computed, not measured.
 from __future__ import annotations
 
 import argparse
-import math
 import json
 import secrets
 import sqlite3
@@ -113,7 +112,11 @@ def _markdown(rows: Sequence[Row], told: str) -> str:
         figures = f"{duration(ours)} | {duration(beside)} | {ours / beside:.2f} | {WANTED.get(what, '')}"
         lines.append(f"| {STORES[kind]} | {what} | {figures} |")
     proof = f"The path of an inclusion proof at {PROVEN:,} entries is at most {_path_bytes()} bytes."
-    over = [f"{what} on {STORES[kind]}" for kind, what, ours, beside in rows if ours / beside > WANTED.get(what, math.inf)]
+    over = [
+        f"{what} on {STORES[kind]}"
+        for kind, what, ours, beside in rows
+        if ours / beside > float(WANTED.get(what, "inf"))
+    ]
     missed = f" Not reached: {', '.join(over)}." if over else ""
     return "\n\n".join((head, "\n".join(lines), proof + missed)) + "\n"
 
