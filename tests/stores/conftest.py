@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain, count
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ STORES = ("sqlite", "postgres")
 def new_address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], build.Address]]:
     """Gives places for ledgers, one after the other; in PostgreSQL an empty one waits there."""
     if request.param == "sqlite":
-        names = iter(("x.ledger", "y.ledger", "z.ledger"))
+        names = chain(("x.ledger", "y.ledger", "z.ledger"), (f"{number}.ledger" for number in count()))
         yield lambda: tmp_path / next(names)
         return
     server, lent = request.getfixturevalue("postgres"), list[str]()
