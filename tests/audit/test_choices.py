@@ -110,10 +110,11 @@ def text(value: Fraction) -> str:
     return f"[{value.numerator},{value.denominator}]"
 
 
-def least(measure: Measure, scale: Fraction, sensitivity: Sensitivity) -> int:
+def least(measure: Measure, kind: str, scale: Fraction, sensitivity: Sensitivity) -> int:
+    """The offline verifier's price of a mechanism on the lattice of step 1."""
     order = None if measure.order is None else text(measure.order)
     ratios = (scale, Fraction(1), sensitivity.l1, sensitivity.l2_squared)
-    found = offline_prices.least(measure.tag, order, "exponential", *map(text, ratios))
+    found = offline_prices.least(measure.tag, order, kind, *map(text, ratios))
     assert found is not None
     return found
 
@@ -128,7 +129,7 @@ def test_the_price_is_the_librarys(measure: Measure, top: int, bottom: int, choi
     charged = Exponential(scale, Fraction(1)).cost_units(sensitivity, measure)
     if charged >= 10**19:
         return
-    mine = least(measure, scale, sensitivity)
+    mine = least(measure, "exponential", scale, sensitivity)
     assert mine <= charged <= mine + (mine >> 40) + 1
 
 

@@ -17,7 +17,7 @@ from mpmath import mp, mpf
 import parco
 from parco.accuracy.run import accuracy_first
 from parco.accuracy.validation import Validation
-from parco.audit import offline, offline_life, offline_prices
+from parco.audit import offline, offline_life
 from parco.audit.controls import controls
 from parco.audit.offline import CheckError
 from parco.audit.verify import verify
@@ -27,7 +27,7 @@ from parco.mechanisms.mechanism import AboveThreshold
 from parco.privacy.sensitivity import Sensitivity
 from parco.stores.sqlite import SqliteStore
 from tests.accuracy.test_sessions import PARTS, purchases
-from tests.audit.test_choices import MEASURES, fed, text
+from tests.audit.test_choices import MEASURES, fed, least
 from tests.shop import open_shop
 
 BUDGETS = {
@@ -156,14 +156,6 @@ def test_verdicts_are_neither_refined_nor_stopped(shop: Path) -> None:
         fed([*lines[: end + 2], encode(refine)])
 
 
-def least(measure: Measure, scale: Fraction, distance: Fraction) -> int:
-    order = None if measure.order is None else text(measure.order)
-    ratios = (scale, Fraction(1), distance, distance**2)
-    found = offline_prices.least(measure.tag, order, "sparse-vector", *map(text, ratios))
-    assert found is not None
-    return found
-
-
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
 @settings(max_examples=25, deadline=None)
 @given(top=st.integers(1, 10**6), bottom=st.integers(1, 10**6), distance=st.integers(1, 50))
@@ -174,7 +166,7 @@ def test_the_price_is_the_librarys(measure: Measure, top: int, bottom: int, dist
     charged = AboveThreshold(scale, Fraction(1)).cost_units(sensitivity, measure)
     if charged >= 10**19:
         return
-    mine = least(measure, scale, Fraction(distance))
+    mine = least(measure, "sparse-vector", scale, sensitivity)
     assert mine <= charged <= mine + (mine >> 40) + 1
 
 
@@ -203,5 +195,10 @@ def test_the_price_is_that_of_the_formulas(measure: Measure, epsilon: str) -> No
             share = alpha / (2 * alpha - 1)
             laplace = mp.log(share * mp.exp((alpha - 1) * half) + (1 - share) * mp.exp(-alpha * half)) / (alpha - 1)
             exact = min(pure, half + laplace)
-        found = least(measure, Fraction(2) / Fraction(epsilon), Fraction(1))
+        found = least(
+            measure,
+            "sparse-vector",
+            Fraction(2) / Fraction(epsilon),
+            Sensitivity(l1=Fraction(1), l2_squared=Fraction(1)),
+        )
         assert abs(found - exact * 10**15) <= 1 + exact * mpf(10) ** -20

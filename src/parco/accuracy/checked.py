@@ -8,7 +8,7 @@ validation set".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -17,16 +17,47 @@ from parco.accuracy.rules import Rule, View
 from parco.accuracy.validation import Checker, Correct, Desk, Outcome, Validation, Verdict, check_alone
 from parco.errors import RequestError
 
-__all__ = ["Checked"]
+__all__ = ["Checked", "Checks"]
 
 
-class Checked(Rule):
-    """One check of the model at each step; a context manager, behind which nothing is checked any more."""
+class Checks:
+    """The checks of one run of measurements; a context manager, behind which nothing is checked any more."""
+
+    def __init__(self, checker: Checker, measurements: Sequence[Measurement]) -> None:
+        self._checker, self._measurements = checker, tuple(measurements)
+        self._before = [one.charged for one in self._measurements]
+        self._attempts = 0
+        self._verdict: Verdict | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Ends the checks, whatever happened."""
+        self._checker.end()
+
+    @property
+    def outcome(self) -> Outcome:
+        """As it stands: the last verdict, and what this run was charged, measurements and checks."""
+        charged: Counter[str] = Counter(dict.fromkeys(self._checker.accounts, self._checker.charged))
+        for one, before in zip(self._measurements, self._before, strict=True):
+            charged.update(dict.fromkeys(one.accounts, one.charged - before))
+        return Outcome.of(self._verdict, self._attempts, charged)
+
+    def _check(self, correct: Correct) -> Verdict:
+        self._verdict = self._checker.check(correct)
+        self._attempts += 1
+        return self._verdict
+
+
+class Checked(Checks, Rule):
+    """One check of the model at each step."""
 
     def __init__(self, checker: Checker, model: Callable[[View], Correct], measurement: Measurement) -> None:
-        self._checker, self._model, self._measurement = checker, model, measurement
-        self._before, self._attempts = measurement.charged, 0
-        self._verdict: Verdict | None = None
+        super().__init__(checker, (measurement,))
+        self._model = model
 
     @classmethod
     def on(cls, desk: Desk | None, validation: Validation, measurement: Measurement, *, attempts: int) -> Checked:
@@ -39,24 +70,6 @@ class Checked(Rule):
         check_alone(validation, checker, measurement.accounts)
         return cls(checker, validation.model, measurement)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Ends the checks, whatever happened."""
-        self._checker.end()
-
     def done(self, view: View) -> tuple[bool, ...]:
         """All cells or none: a model is made of all of them. What the model raises is its caller's."""
-        self._verdict = self._checker.check(self._model(view))
-        self._attempts += 1
-        return (self._verdict.passed,) * len(view.estimates)
-
-    @property
-    def outcome(self) -> Outcome:
-        """As it stands: the last verdict, and what this run was charged, measurement and checks."""
-        charged = Counter(dict.fromkeys(self._checker.accounts, self._checker.charged))
-        charged.update(dict.fromkeys(self._measurement.accounts, self._measurement.charged - self._before))
-        return Outcome.of(self._verdict, self._attempts, charged)
+        return (self._check(self._model(view)).passed,) * len(view.estimates)

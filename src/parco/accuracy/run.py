@@ -12,12 +12,10 @@ bound.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from types import TracebackType
-from typing import Self
 
+from parco.accuracy.checked import Checks
 from parco.accuracy.ladders import Ladder
 from parco.accuracy.measurement import Measurement, Released
 from parco.accuracy.sessions import SessionDesk, SessionMeasurement
@@ -54,25 +52,13 @@ class Attempt:
         return self.verdict.passed
 
 
-class Run:
+class Run(Checks):
     """One climb with checks; a context manager that is iterated once."""
 
     def __init__(self, measurements: Sequence[Measurement], ladder: Ladder, checker: Checker, *, most: int) -> None:
-        self._measurements, self._ladder, self._checker = tuple(measurements), ladder, checker
-        self._most, self._steps = most, ladder.steps(most)
-        self._before = [one.charged for one in self._measurements]
-        self._attempts = 0
-        self._verdict: Verdict | None = None
+        super().__init__(checker, measurements)
+        self._ladder, self._most, self._steps = ladder, most, ladder.steps(most)
         self._begun = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Ends the checks, whatever happened."""
-        self._checker.end()
 
     def __iter__(self) -> Iterator[Attempt]:
         """Attempts, each released before it is given; ends after the first that passes."""
@@ -83,22 +69,9 @@ class Run:
         for number in range(1, self._steps + 1):
             at = self._ladder.cost(number, at=at, need=None, most=self._most)
             released = [one.refine([at] * len(one.labels)) for one in self._measurements]
-            yield Attempt(number, released, self._checked)
+            yield Attempt(number, released, self._check)
             if at >= self._most or (self._verdict is not None and self._verdict.passed):
                 return
-
-    @property
-    def outcome(self) -> Outcome:
-        """As it stands."""
-        charged: Counter[str] = Counter(dict.fromkeys(self._checker.accounts, self._checker.charged))
-        for one, before in zip(self._measurements, self._before, strict=True):
-            charged.update(dict.fromkeys(one.accounts, one.charged - before))
-        return Outcome.of(self._verdict, self._attempts, charged)
-
-    def _checked(self, correct: Correct) -> Verdict:
-        self._verdict = self._checker.check(correct)
-        self._attempts += 1
-        return self._verdict
 
 
 def accuracy_first(

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from parco import canonical
-from parco.errors import ForfeitedError, RequestError, SharperError
+from parco.errors import RequestError, SharperError
 from parco.ledger import points
 from parco.measure import COST_UNIT, Cost, Exactable
 from parco.mechanisms.mechanism import AboveThreshold
@@ -162,19 +162,18 @@ class Checking:
 
     def _told(self, score: Query, engine: DuckDBEngine) -> bool:
         """Pass or fail; whatever fails here forfeits the run, told with one constant message."""
-        failure: type[BaseException] | None = None
-        try:
+
+        def passes() -> bool:
             points.reach("after-reserve")
             passed = self._passes(self._exact(score, engine))
             points.reach("before-settle")
-        except BaseException as error:  # noqa: BLE001 - its text may hold a private value; it goes no further
-            failure = type(error)
-        if failure is None:
             return passed
-        # Outside the handler, as in a release.
-        number, self._ended, self._stream = self._request or 0, True, None
-        self._session._end(lambda: self._session._store.forfeit(number), [number])
-        raise failure if issubclass(failure, KeyboardInterrupt | SystemExit) else ForfeitedError(_FAILED)
+
+        try:
+            return self._session._or_forfeit(passes, [self._request or 0], told=_FAILED)
+        except BaseException:
+            self._ended, self._stream = True, None
+            raise
 
     def _exact(self, score: Query, engine: DuckDBEngine) -> int:
         """The score in lattice steps."""

@@ -481,7 +481,7 @@ class Session(
         points.reach("after-settle")
         return [self._release(one, plan, repeat=False) for one, (plan, _) in zip(stored, started, strict=True)]
 
-    def _or_forfeit(self, act: Callable[[], E], requests: Sequence[int]) -> E:
+    def _or_forfeit(self, act: Callable[[], E], requests: Sequence[int], *, told: str = _FAILED) -> E:
         """Does what touches the data; whatever fails forfeits the requests, told with one constant message."""
         failure: type[BaseException] | None = None
         try:
@@ -490,7 +490,7 @@ class Session(
             failure = type(error)
         # Outside the handler, so that the engine's error is not the context of ours and no log can print it.
         self._end(lambda: self._store.forfeit_all(requests), requests)
-        raise failure if issubclass(failure, KeyboardInterrupt | SystemExit) else ForfeitedError(_FAILED)
+        raise failure if issubclass(failure, KeyboardInterrupt | SystemExit) else ForfeitedError(told)
 
     def _end(self, act: Callable[[], E], requests: Sequence[int]) -> E:
         """Ends requests; where the machine refuses, lets go of them, and whoever comes next forfeits them."""
