@@ -321,11 +321,11 @@ import shutil
 store = SqliteStore.open(path)
 from sqlalchemy import Engine, event
 journal = path.with_name(path.name + "-journal")
-def keep(*_):
-    if journal.exists():
+def keep(*told):
+    if told[2] == "COMMIT" and journal.exists():
         shutil.copy(journal, str(path) + ".kept")
         os.kill(os.getpid(), signal.SIGKILL)
-event.listen(Engine, "commit", keep)
+event.listen(Engine, "before_cursor_execute", keep)
 started(store, question="dies")
 """
 

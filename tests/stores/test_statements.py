@@ -189,7 +189,7 @@ def test_what_is_asked_ahead_is_asked_again_behind_anything_else(address: Addres
             asked = _KEPT.rows(connection)
             assert asked == [(connection.scalar(_ANEW),)]
 
-        store._commit(work, [(_KEPT, {}), (_KEPT, {}), (_KEPT, {})])
+        store._commit(work, lambda: [(_KEPT, {}), (_KEPT, {}), (_KEPT, {})])
 
 
 def test_looking_at_what_waits_for_others_is_refused(postgres: Server, name: str) -> None:
@@ -232,8 +232,8 @@ def test_what_the_server_could_not_parse_is_parsed_another_time(postgres: Server
     with psycopg.connect(postgres.url(name, "admin")) as other:
         other.execute("LOCK TABLE parco.steps IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(BusyError):
-            store._commit(work, [])
-    assert store._commit(work, []) == [(0,)]
+            store._commit(work, tuple)
+    assert store._commit(work, tuple) == [(0,)]
 
 
 @pytest.mark.parametrize("place_of_it", ["_is_readable", "_checked"])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from operator import attrgetter, lt
-from typing import Any
+from typing import Any, TypeAlias
 
 from parco.measure import UNITS_MAX
 
@@ -29,6 +29,8 @@ __all__ = [
     "signature",
     "sorted_digests",
     "sorted_rows",
+    "writers",
+    "written",
 ]
 
 # Wide enough for every scale in use, narrow enough that no reader has to fear a number's length.
@@ -45,6 +47,25 @@ class Codec:
     read: Callable[[Any], Any]
 
 
+Writers: TypeAlias = Sequence[tuple[str, Callable[[Any], object]]]
+
+
+def writers(schema: Mapping[str, Codec]) -> Writers:
+    """How the fields of a record are written, without those whose value is its own JSON tree."""
+    return [(name, codec.write) for name, codec in schema.items() if codec.write is not _itself]
+
+
+def written(fields: dict[str, object], by: Writers) -> dict[str, object]:
+    """The fields of a record, which are written in their place, and those that are their own tree."""
+    for name, write in by:
+        fields[name] = write(fields[name])
+    return fields
+
+
+def _itself(value: object) -> object:
+    return value
+
+
 def _require(holds: bool) -> None:
     if not holds:
         raise ValueError
@@ -57,7 +78,7 @@ def _integer(low: int, high: int) -> Codec:
             raise ValueError
         return value
 
-    return Codec(lambda value: value, read)
+    return Codec(_itself, read)
 
 
 def _hexadecimal(pattern: re.Pattern[str]) -> Codec:
@@ -66,7 +87,7 @@ def _hexadecimal(pattern: re.Pattern[str]) -> Codec:
             raise ValueError
         return value
 
-    return Codec(lambda value: value, read)
+    return Codec(_itself, read)
 
 
 def _read_positive(value: object) -> Fraction:
@@ -128,12 +149,11 @@ def optional(codec: Codec) -> Codec:
 def record(kind: type[Any], schema: dict[str, Codec]) -> Codec:
     """A record with exactly the fields of `schema`."""
 
-    names = schema.keys()
-    writers = [(name, codec.write) for name, codec in schema.items()]
+    names, by = schema.keys(), writers(schema)
     readers = [(name, codec.read) for name, codec in schema.items()]
 
     def write(value: object) -> object:
-        return {name: write(getattr(value, name)) for name, write in writers}
+        return written(dict(vars(value)), by)
 
     def read(value: object) -> object:
         if not isinstance(value, dict) or value.keys() != names:

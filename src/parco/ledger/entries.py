@@ -690,10 +690,7 @@ _READERS: dict[str, tuple[type[Any], list[_Reader], frozenset[str]]] = {
     tag: (kind, [(name, codec.read) for name, codec in schema.items()], frozenset({"format", "tag", *schema}))
     for tag, (kind, schema) in _SCHEMAS.items()
 }
-_WRITERS = {
-    kind: ({"format": FORMAT, "tag": tag}, [(name, codec.write) for name, codec in schema.items()])
-    for tag, (kind, schema) in _SCHEMAS.items()
-}
+_WRITERS = {kind: ({"format": FORMAT, "tag": tag}, codecs.writers(schema)) for tag, (kind, schema) in _SCHEMAS.items()}
 _ADMITTING = ("reserve", "draw", "refine")
 _SEQ, _ACTOR = codecs.ordinal.read, codecs.digest.read
 _SIGNATURES = frozenset({"by_old", "by_new"})
@@ -707,7 +704,7 @@ def encode(entry: Entry) -> bytes:
     try:
         record = _record(entry)
         # As `decode` reads it, but for the way into bytes and back: what is read so holds integers, tags and digests.
-        same = _entry(record) == entry
+        same = _values(record) == (type(entry), vars(entry))
         data = canonical.encode_plain(record)
     except (TypeError, ValueError, AttributeError, VerificationError):
         same = False
@@ -728,6 +725,13 @@ def decode(data: bytes) -> Entry:
 
 
 def _entry(record: object) -> Entry:
+    kind, values = _values(record)
+    entry: Entry = kind(**values)
+    return entry
+
+
+def _values(record: object) -> tuple[type[Any], dict[str, Any]]:
+    """The kind of an entry, and each of its fields."""
     if not isinstance(record, dict):
         raise VerificationError("an entry of the ledger is not a record")
     kind, readers, names = _READERS[_tag(record)]
@@ -740,8 +744,7 @@ def _entry(record: object) -> Entry:
         raise VerificationError(
             f"{_place(record)}: field {_unreadable(record, readers)!r} is not in its form or range"
         ) from None
-    entry: Entry = kind(**values)
-    return entry
+    return kind, values
 
 
 def held(data: bytes) -> tuple[int, str, tuple[Charge, ...]]:
@@ -782,7 +785,7 @@ def total_of(found: Iterable[tuple[Steps, int]]) -> tuple[Charge, ...]:
 
 def _record(entry: Entry) -> dict[str, object]:
     head, writers = _WRITERS[type(entry)]
-    return head | {name: write(getattr(entry, name)) for name, write in writers}
+    return codecs.written(head | vars(entry), writers)
 
 
 def _tag(record: dict[str, Any]) -> str:

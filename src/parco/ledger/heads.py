@@ -20,6 +20,7 @@ from parco.ledger.entries import FORMAT, Balance
 __all__ = ["Head", "accounts_digest", "head_of"]
 
 _LABEL = b"parco/head/1\x00"
+_KIND = {"format": FORMAT, "tag": "head"}
 
 _SCHEMA: dict[str, codecs.Codec] = {
     "size": codecs.ordinal,
@@ -63,7 +64,7 @@ class Head:
 
     def record(self) -> dict[str, object]:
         """The head as a tree of text and integers."""
-        return {"format": FORMAT, "tag": "head", **vars(self)}
+        return _KIND | vars(self)
 
     def signed(self, signature: bytes) -> Head:
         """The same head with its signature."""
@@ -78,9 +79,8 @@ def _line(head: Head) -> bytes:
 
 @lru_cache(maxsize=16)
 def _statement(size: int, root: str, accounts: str, previous: str | None, key: str) -> bytes:
-    record = Head(size=size, root=root, accounts=accounts, previous=previous, key=key).record()
-    del record["signature"]
-    return _LABEL + canonical.encode_plain(record)
+    facts = {"size": size, "root": root, "accounts": accounts, "previous": previous, "key": key}
+    return _LABEL + canonical.encode_plain(_KIND | facts)
 
 
 def head_of(record: object) -> Head:

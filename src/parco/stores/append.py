@@ -19,11 +19,11 @@ __all__ = [
     "append_each",
     "appended",
     "forget_appended",
-    "key_changed",
     "last_entry",
     "lately",
-    "note_key",
+    "note_trust",
     "stands",
+    "trust_changed",
 ]
 
 _THIS = "parco: what this transaction did"
@@ -88,20 +88,20 @@ def appended(connection: Connection) -> list[tuple[int, bytes]]:
     return list(_this(connection).appended)
 
 
-def note_key(connection: Connection) -> None:
-    """The transaction at hand changed which key signs."""
-    _this(connection).key_changed = True
+def note_trust(connection: Connection) -> None:
+    """The transaction at hand changed which key signs, or which heads halt the ledger."""
+    _this(connection).trust_changed = True
 
 
-def key_changed(connection: Connection) -> bool:
+def trust_changed(connection: Connection) -> bool:
     """Whether it did."""
-    return _this(connection).key_changed
+    return _this(connection).trust_changed
 
 
 @dataclass
 class _This:
     appended: list[tuple[int, bytes]] = field(default_factory=list)
-    key_changed: bool = False
+    trust_changed: bool = False
 
 
 def _this(connection: Connection) -> _This:

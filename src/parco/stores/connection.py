@@ -17,19 +17,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, NullPool, create_engine, event
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event, text
 
 from parco.errors import LedgerFormatError, StorageError
 from parco.stores import tables
 from parco.stores.faults import not_a_ledger
 from parco.stores.journal import Setting, settings_for
+from parco.stores.statements import Prepared
 from parco.stores.upgrade import VERSION, run_steps
 
-__all__ = ["BEGIN_READ", "BEGIN_WRITE", "connect", "create_file", "opener", "upgrade_file"]
+__all__ = ["BEGIN_READ", "BEGIN_WRITE", "COMMIT", "connect", "create_file", "opener", "undo", "upgrade_file"]
 
+_WRITE = "BEGIN IMMEDIATE"
 # A writer takes its lock first, so that it never has to upgrade one: two upgrades would deadlock.
-BEGIN_WRITE = "BEGIN IMMEDIATE"
-BEGIN_READ = "BEGIN DEFERRED"
+BEGIN_WRITE = Prepared(text(_WRITE))
+BEGIN_READ = Prepared(text("BEGIN DEFERRED"))
+COMMIT = Prepared(text("COMMIT"))
 
 # Beside the journal's. secure_delete makes an erased text gone from the file, not only from the table.
 _SETTINGS: tuple[Setting, ...] = (
@@ -41,7 +44,7 @@ _SETTINGS: tuple[Setting, ...] = (
 
 
 def opener(path: Path, *, busy_seconds: float) -> Callable[[], Connection]:
-    """A function that opens connections as `connect` does, whose transactions begin as their option `begin` says."""
+    """A function that opens connections as `connect` does, on which transactions are begun and ended by statements."""
 
     def open_connection() -> Connection:
         _OPENED.path, _OPENED.busy_seconds = path, busy_seconds
@@ -60,20 +63,19 @@ def _engine() -> Engine:
 
     It keeps no connection.
     """
-    engine = create_engine(
+    # The driver begins nothing by itself (isolation_level=None below), nor does SQLAlchemy.
+    return create_engine(
         "sqlite://",
         creator=lambda: connect(_OPENED.path, busy_seconds=_OPENED.busy_seconds),
         poolclass=NullPool,
         hide_parameters=True,
     )
 
-    # The driver begins nothing by itself (isolation_level=None below): what begins, and how, is decided here alone.
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        driver: Any = connection.connection.driver_connection
-        driver.execute(connection.get_execution_options().get("begin", BEGIN_READ))
 
-    return engine
+def undo(connection: Connection) -> None:
+    """Undoes the transaction at hand, if there is one."""
+    driver: Any = connection.connection.driver_connection
+    driver.rollback()
 
 
 def connect(path: Path, *, busy_seconds: float) -> sqlite3.Connection:
@@ -189,7 +191,7 @@ def _written(connection: sqlite3.Connection) -> Iterator[Connection]:
 
     @event.listens_for(engine, "begin")
     def begin(made: Connection) -> None:
-        made.exec_driver_sql(BEGIN_WRITE)
+        made.exec_driver_sql(_WRITE)
 
     with engine.begin() as made:
         yield made

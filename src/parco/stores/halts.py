@@ -11,6 +11,7 @@ from sqlalchemy import Connection, insert, select
 from parco.errors import HaltedError, VerificationError
 from parco.ledger.heads import Head
 from parco.stores import heads, keys, tables
+from parco.stores.append import note_trust
 
 __all__ = ["answered", "check", "is_stray", "note", "own", "trusted"]
 
@@ -84,6 +85,7 @@ def note(connection: Connection, head: Head) -> bool:
     """
     if not is_stray(connection, own(connection, head)):
         return True
+    note_trust(connection)
     if connection.scalar(select(_STRAYS.root).where(_STRAYS.root == head.root)) is None:
         connection.execute(insert(tables.strays).values(root=head.root, size=head.size))
     return False

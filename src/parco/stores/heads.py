@@ -21,7 +21,7 @@ from parco.ledger.heads import Head, accounts_digest
 from parco.ledger.merkle import Node
 from parco.ledger.proofs import Consistency, Inclusion
 from parco.stores import keys, tables
-from parco.stores.append import appended, key_changed
+from parco.stores.append import appended, trust_changed
 from parco.stores.keys import SigningKey
 from parco.stores.statements import FEW, ONE, Ahead, Insertion, Prepared, together
 
@@ -153,8 +153,8 @@ def check(connection: Connection) -> Standing:
 
 def seal(
     connection: Connection, before: Standing, *, entries: Sequence[tuple[int, bytes]] | None = None
-) -> Head | None:
-    """Puts what was appended since into the tree, and returns the head that signs it; None if nothing was.
+) -> Standing | None:
+    """Puts what was appended since into the tree, and signs it; returns how the ledger stands, None if nothing was.
 
     `entries`: what was written, by default what this transaction appended. It is read back before it is signed.
     """
@@ -172,11 +172,12 @@ def seal(
         _ADD_NODES.stream(connection, grown)
         grown = ()
     few = [{"size": seq, "nodes": row} for seq, row in grown]
-    known = keys.current(connection) if before.key is None or key_changed(connection) else before.key
+    known = keys.current(connection) if before.key is None or trust_changed(connection) else before.key
     key = known or keys.make(connection)
+    under = _under(size, nodes)
     head = Head(
         size=size,
-        root=_root(size, _under(size, nodes)).hex(),
+        root=_root(size, under).hex(),
         accounts=_digest(accounts),
         previous=None if before.head is None else before.head.digest,
         key=key.public,
@@ -186,7 +187,7 @@ def seal(
         if few:
             _ADD_NODES.put(connection, *few)
         _ADD_HEAD.put(connection, vars(head))
-    return head
+    return Standing(head, dict(under), key, before.halting)
 
 
 def _grown(nodes: dict[int, bytes], written: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from parco.errors import InternalError
 
-__all__ = ["Held", "Holder", "begins_with"]
+__all__ = ["Held", "Holder"]
 
 # Inherited over a fork: kept until the process ends, since even forgetting a connection would close it.
 _LEFT_LYING: list[Connection] = []
@@ -75,9 +75,3 @@ class Holder:
         held: Held | None = self._local.__dict__.pop("held", None)
         if held is not None:
             held.close()
-
-
-def begins_with(connection: Connection, begin: str) -> None:
-    """Sets the statement with which its next transaction begins."""
-    if connection.get_execution_options().get("begin") != begin:
-        connection.execution_options(begin=begin)

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, insert, select, update
 from parco.errors import VerificationError
 from parco.ledger.heads import Head
 from parco.stores import tables
-from parco.stores.append import note_key
+from parco.stores.append import note_trust
 from parco.stores.statements import Prepared
 
 __all__ = ["REPORT_LABEL", "SigningKey", "current", "known", "make", "of", "retire", "signature_holds", "verified"]
@@ -70,14 +70,14 @@ def make(connection: Connection) -> SigningKey:
     """A new key, which signs from now on."""
     seed = secrets.token_bytes(_SEED_BYTES)
     key = SigningKey(seed)
-    note_key(connection)
+    note_trust(connection)
     connection.execute(insert(tables.keys).values(key=key.public, private=seed))
     return key
 
 
 def retire(connection: Connection, key: SigningKey) -> None:
     """Forgets the private half for good."""
-    note_key(connection)
+    note_trust(connection)
     _signing_key.cache_clear()
     connection.execute(update(tables.keys).where(tables.keys.c.key == key.public).values(private=None))
 

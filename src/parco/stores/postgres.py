@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from parco.errors import ParcoError, StorageError
 from parco.stores import marks
 from parco.stores.append import appended, forget_appended, stands
-from parco.stores.held import Holder, begins_with
+from parco.stores.held import Holder
 from parco.stores.postgres_connection import (
     BEGIN_READ,
     begin_repeat,
@@ -35,7 +35,7 @@ from parco.stores.postgres_connection import (
 )
 from parco.stores.postgres_faults import fault, is_conflict, is_lost, translated, unreachable
 from parco.stores.statements import Ahead, foresee
-from parco.stores.store import BUSY_SECONDS, Store
+from parco.stores.store import BUSY_SECONDS, Asks, Store
 
 __all__ = ["PostgresStore"]
 
@@ -116,12 +116,12 @@ class PostgresStore(Store):
         except _UnknownError:
             raise self._unknown() from None
 
-    def _commit(self, work: Callable[[Connection], T], ahead: Sequence[Ahead]) -> T:
+    def _commit(self, work: Callable[[Connection], T], ahead: Asks) -> T:
         """What `work` returns, once it is durable: begun again as a whole where the database says so."""
-        until, lost = time.monotonic() + self._busy_seconds, 0
+        until, lost, asked = time.monotonic() + self._busy_seconds, 0, ahead()
         while True:
             try:
-                with self._transaction(begin_write(self._busy_seconds), ahead) as connection:
+                with self._transaction(begin_write(self._busy_seconds), asked) as connection:
                     result = work(connection)
             except _UnknownError as unknown:
                 if self._stands(unknown.entries):
@@ -182,7 +182,8 @@ class PostgresStore(Store):
         """This thread's connection, its transaction begun; opened anew where the server closed it meanwhile."""
         for is_last in (False, True):
             connection = self._holder.at(self.name)
-            begins_with(connection, begin)
+            if connection.get_execution_options().get("begin") != begin:
+                connection.execution_options(begin=begin)
             forget_appended(connection)
             foresee(connection, ahead)
             try:

@@ -23,7 +23,7 @@ from parco.ledger.merkle import left_of
 from parco.ledger.proofs import Inclusion
 from parco.measure import UNITS_MAX
 from parco.stores import halts, heads, reading, tables, texts
-from parco.stores.append import append
+from parco.stores.append import append, note_trust
 from parco.stores.records import Recovered, Recovery
 
 __all__ = ["recover"]
@@ -58,6 +58,7 @@ def recover(connection: Connection, recovery: Recovery) -> Recovered:
     seq = _append(connection, recovery, strays=strays, charges=charges)
     for charge in charges:
         _charge(connection, charge)
+    note_trust(connection)
     for size, root in strays:
         noted = update(tables.strays).where(_STRAYS.root == root).values(recovered=seq)
         if connection.execute(noted).rowcount == 0:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from parco.ledger.heads import Head
-from parco.stores import halts, heads
+from parco.stores import halts, heads, left
 
 __all__ = ["sealed"]
 
@@ -23,14 +23,18 @@ def sealed(
     The caller's transaction holds the write lock from its beginning. mark: what the high-water mark knows. spends:
     something begins here, which a ledger that has lost some of its past refuses (HaltedError).
     """
-    standing = heads.check(connection)
+    standing = left.standing(connection) or heads.check(connection)
     fault = halts.trusted(connection, standing.head, mark)
     if spends:
         halts.check(standing.halting)
         if fault is not None:
             raise fault
     result = work(connection)
-    head = heads.seal(connection, standing)
+    after = heads.seal(connection, standing)
+    if after is None:
+        return result, None
+    left.leave(connection, after)
+    head = after.head
     if fault is not None and halts.trusted(connection, head, mark) is not None:
         # What the mark knows and this ledger has lost must not be covered by a later line.
         return result, None

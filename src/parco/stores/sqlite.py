@@ -17,12 +17,13 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from parco.errors import LedgerFormatError, NotSignedError, StorageError
-from parco.stores import journal, marks, repeats
+from parco.stores import journal, left, marks, repeats
 from parco.stores.append import forget_appended
-from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, create_file, opener, upgrade_file
+from parco.stores.connection import BEGIN_READ, BEGIN_WRITE, COMMIT, create_file, opener, undo, upgrade_file
 from parco.stores.faults import DAMAGED, is_unsure, not_a_ledger, translated
 from parco.stores.filesystem import warn_of_network
-from parco.stores.held import Holder, begins_with
+from parco.stores.held import Holder
+from parco.stores.statements import Prepared
 from parco.stores.store import BUSY_SECONDS, Store
 
 __all__ = ["BUSY_SECONDS", "SqliteStore", "failed_sync_path"]
@@ -117,28 +118,33 @@ class SqliteStore(Store):
             raise LedgerFormatError(f"{self.path} {DAMAGED}")
 
     def _reading(self) -> AbstractContextManager[Connection]:
-        return self._transaction(BEGIN_READ)
+        return self._transaction(BEGIN_READ, writes=False)
+
+    def _writing(self) -> AbstractContextManager[Connection]:
+        return self._transaction(BEGIN_WRITE, writes=True)
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _transaction(self, begin: Prepared, *, writes: bool) -> Iterator[Connection]:
         with translated(self.name):
-            if os.path.exists(self._failed_sync):
+            if writes and os.path.exists(self._failed_sync):
                 raise _unsynced(self.path)
-        with self._transaction(BEGIN_WRITE) as connection:
-            yield connection
-
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Connection]:
-        with translated(self.name):
             try:
                 connection = self._holder.at(_identity(self.path))
-                begins_with(connection, begin)
-                forget_appended(connection)
-                with connection.begin():
+                if writes:
+                    forget_appended(connection)
+                    left.begins(connection)
+                try:
+                    begin.put(connection, {})
                     yield connection
+                    COMMIT.put(connection, {})
+                except BaseException:
+                    undo(connection)
+                    raise
+                if writes:
+                    left.committed(connection)
             except (DBAPIError, sqlite3.Error, OSError) as error:
                 self._holder.drop()
-                if begin == BEGIN_WRITE and is_unsure(error):
+                if writes and is_unsure(error):
                     _note_failed_sync(self.path)
                     raise _unsynced(self.path) from None
                 raise
@@ -172,7 +178,7 @@ def _unsynced(ledger: Path) -> StorageError:
 
 def _identity(path: Path) -> tuple[int, int]:
     """Which file has the ledger's name now."""
-    found = path.stat()
+    found = os.stat(path)
     return found.st_dev, found.st_ino
 
 

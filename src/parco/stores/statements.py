@@ -15,7 +15,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from sqlalchemy import ClauseElement, ColumnElement, Connection, Dialect, Table, bindparam, insert, literal_column
+from sqlalchemy import (
+    ClauseElement,
+    ColumnElement,
+    Connection,
+    Dialect,
+    Engine,
+    Table,
+    bindparam,
+    insert,
+    literal_column,
+)
 
 from parco.errors import InternalError
 
@@ -53,9 +63,8 @@ def together(connection: Connection) -> Iterator[None]:
 
 def foresee(connection: Connection, ahead: Sequence[Ahead]) -> None:
     """What the next transaction will ask first: a server is asked together with its beginning."""
-    _line(connection).foreseen = [
-        (one._for(connection).text, one._for(connection).named(values)) for one, values in ahead
-    ]
+    line = _line(connection)
+    line.foreseen = [(one._for(line).text, one._for(line).named(values)) for one, values in ahead]
 
 
 def foreseen(connection: Connection) -> Sequence[tuple[str, Values]]:
@@ -74,21 +83,20 @@ class Prepared:
 
     def rows(self, connection: Connection, values: Values = {}) -> list[tuple[Any, ...]]:  # noqa: B006 - never changed
         """All its rows."""
-        found: list[tuple[Any, ...]] = self._run(connection, values).fetchall()
+        found: list[tuple[Any, ...]] = self._looked_at(connection, values).fetchall()
         return found
 
     def count(self, connection: Connection, values: Values = {}) -> int:  # noqa: B006 - never changed
         """How many rows it changed; for one that stands in no `together`."""
-        return int(self._run(connection, values).rowcount)
+        return int(self._looked_at(connection, values).rowcount)
 
     def put(self, connection: Connection, values: Values) -> None:
         """Runs it; nothing is looked at but a fault."""
-        line, compiled = _line(connection), self._for(connection)
-        if line.waiting is not None:
-            line.waiting.append(_Waiting(compiled, values))
-            return
-        _told(connection, compiled.text)
-        line.cursor.execute(compiled.text, compiled.given(values))
+        line = _line(connection)
+        if line.waiting is None:
+            self._run(connection, line, values)
+        else:
+            line.waiting.append(_Waiting(self._for(line), values))
 
     def put_one(self, connection: Connection, values: Values, *, otherwise: Exception) -> None:
         """Runs it, and raises `otherwise` unless it changes one row: by the next statement that is looked at, or the
@@ -98,11 +106,11 @@ class Prepared:
         if line.waiting is None:
             check(self.count(connection, values))
         else:
-            line.waiting.append(_Waiting(self._for(connection), values, check))
+            line.waiting.append(_Waiting(self._for(line), values, check))
 
     def text(self, connection: Connection) -> str:
         """The statement as the driver takes it."""
-        return self._for(connection).text
+        return self._for(_line(connection)).text
 
     def count_each(self, connection: Connection, values: Iterable[Values]) -> int:
         """Runs it once for each, and counts the rows it changed in all; a server would be asked as often.
@@ -110,26 +118,31 @@ class Prepared:
         Not by `executemany`: in a cursor that is kept, one during which the disk fails makes CPython's sqlite3 crash
         later (seen with 3.11).
         """
-        compiled, cursor, changed = self._for(connection), _line(connection).cursor, 0
-        _told(connection, compiled.text)
+        line, changed = _line(connection), 0
+        compiled = self._for(line)
+        line.tell(connection, compiled.text)
         for one in values:
-            cursor.execute(compiled.text, compiled.given(one))
-            changed += cursor.rowcount
+            line.cursor.execute(compiled.text, compiled.given(one))
+            changed += line.cursor.rowcount
         return changed
 
-    def _run(self, connection: Connection, values: Values) -> Any:  # noqa: ANN401 - a driver's cursor
-        compiled, line = self._for(connection), _line(connection)
+    def _looked_at(self, connection: Connection, values: Values) -> Any:  # noqa: ANN401 - a driver's cursor
+        line = _line(connection)
         if line.waiting is not None:
             raise InternalError("a statement whose rows are looked at stands among those that are sent together")
-        _told(connection, compiled.text)
-        line.cursor.execute(compiled.text, compiled.given(values))
+        self._run(connection, line, values)
         return line.cursor
 
-    def _for(self, connection: Connection) -> _Compiled:
-        name = connection.dialect.name
-        compiled = self._compiled.get(name)
+    def _run(self, connection: Connection, line: _Line, values: Values) -> None:
+        compiled = self._for(line)
+        line.tell(connection, compiled.text)
+        line.cursor.execute(compiled.text, compiled.given(values))
+
+    def _for(self, line: _Line) -> _Compiled:
+        dialect = line.engine.dialect
+        compiled = self._compiled.get(dialect.name)
         if compiled is None:
-            compiled = self._compiled[name] = _Compiled(self._clause, connection.dialect)
+            compiled = self._compiled[dialect.name] = _Compiled(self._clause, dialect)
         return compiled
 
 
@@ -176,14 +189,14 @@ class Insertion:
         names, line = self._names, _line(connection)
         if connection.dialect.name != "postgresql":
             text = self._each.text(connection)
-            _told(connection, text)
+            line.tell(connection, text)
             execute = line.cursor.execute
             for row in rows:
                 # As in `count_each`.
                 execute(text, row)
             return
         text = f"COPY {self._table.name} ({', '.join(names)}) FROM STDIN"
-        _told(connection, text)
+        line.tell(connection, text)
         with line.cursor.copy(text) as copy:
             for row in rows:
                 copy.write_row(row)
@@ -235,9 +248,16 @@ class _Waiting:
 class _Line:
     """The one cursor of a connection, which its option `cursor` makes if it has one; and what waits to be sent."""
 
+    engine: Engine
     cursor: Any
     waiting: list[_Waiting] | None = None
     foreseen: Sequence[tuple[str, Values]] = ()
+
+    def tell(self, connection: Connection, text: str) -> None:
+        """To be called before each statement, for those who listen."""
+        told = self.engine.dispatch.before_cursor_execute
+        if told:
+            told(connection, None, text, None, None, False)
 
 
 def _line(connection: Connection) -> _Line:
@@ -246,14 +266,8 @@ def _line(connection: Connection) -> _Line:
     if line is None:
         driver: Any = connection.connection.driver_connection
         own = connection.get_execution_options().get("cursor")
-        line = kept[_LINE] = _Line(driver.cursor() if own is None else own(driver))
+        line = kept[_LINE] = _Line(connection.engine, driver.cursor() if own is None else own(driver))
     return line
-
-
-def _told(connection: Connection, text: str) -> None:
-    told = connection.engine.dispatch.before_cursor_execute
-    if told:
-        told(connection, None, text, None, None, False)
 
 
 def _send(connection: Connection, line: _Line, waiting: Sequence[_Waiting]) -> None:
@@ -267,7 +281,7 @@ def _send(connection: Connection, line: _Line, waiting: Sequence[_Waiting]) -> N
         for place, one in enumerate(order)
         for name, value in one.compiled.named(one.values).items()
     }
-    _told(connection, text)
+    line.tell(connection, text)
     line.cursor.put(text, values, check=order[-1].check)
 
 

@@ -43,12 +43,13 @@ from parco.stores.records import (
 from parco.stores.sealing import sealed
 from parco.stores.statements import Ahead
 
-__all__ = ["BUSY_SECONDS", "Store"]
+__all__ = ["BUSY_SECONDS", "Asks", "Store"]
 
 BUSY_SECONDS = 60.0
 
 T = TypeVar("T")
 Serves: TypeAlias = Callable[[Settled], bool]
+Asks: TypeAlias = Callable[[], Sequence[Ahead]]
 
 
 class _WaitingError(Exception):
@@ -241,7 +242,7 @@ class Store(Corrected):
         def work(connection: Connection) -> list[Stored]:
             return [requests.settle(connection, request, answer=answer) for request, answer in answers.items()]
 
-        stored = self._write(work, ahead=[requests.ahead_of_settle(request) for request in list(answers)[:1]])
+        stored = self._write(work, ahead=lambda: [requests.ahead_of_settle(request) for request in list(answers)[:1]])
         for request in answers:
             self.abandon(request)
         return stored
@@ -337,17 +338,20 @@ class Store(Corrected):
     def _writing(self) -> AbstractContextManager[Connection]:
         """A transaction that is alone in writing, durable when it is left, undone where it is left by an exception."""
 
-    def _write(self, work: Callable[[Connection], T], *, spends: bool = False, ahead: Sequence[Ahead] = ()) -> T:
-        mark, asked = self._last_mark(), (heads.AHEAD, *ahead)
-        result, head = self._commit(lambda connection: sealed(connection, work, mark=mark, spends=spends), asked)
+    def _write(self, work: Callable[[Connection], T], *, spends: bool = False, ahead: Asks = tuple) -> T:
+        mark = self._last_mark()
+        result, head = self._commit(
+            lambda connection: sealed(connection, work, mark=mark, spends=spends),
+            lambda: [heads.AHEAD, *ahead()],
+        )
         if head is not None:
             self._record_mark(head)
         return result
 
-    def _commit(self, work: Callable[[Connection], T], _: Sequence[Ahead]) -> T:
+    def _commit(self, work: Callable[[Connection], T], _: Asks) -> T:
         """What `work` returns, once what it wrote is durable; `work` may be run more than once.
 
-        It is told what `work` asks first: a server that is far away is asked as the transaction begins.
+        It can learn what `work` asks first: a server that is far away is asked as the transaction begins.
         """
         with self._writing() as connection:
             return work(connection)
@@ -373,7 +377,10 @@ class Store(Corrected):
     ) -> list[Started | Reserved | Stored] | Pending:
         """Lets requests in together, once nothing stands in their way that nobody will end."""
         in_hand = requests_in_hand(self.identity)
-        ahead = [requests.ahead_of_begin(request) for request in wanted[:1]]
+
+        def ahead() -> Sequence[Ahead]:
+            return [requests.ahead_of_begin(request) for request in wanted[:1]]
+
         while True:
             attempt = _Attempt(wanted, serves, holder)
             try:
