@@ -23,7 +23,7 @@ def sealed(
     The caller's transaction holds the write lock from its beginning. mark: what the high-water mark knows. spends:
     something begins here, which a ledger that has lost some of its past refuses (HaltedError).
     """
-    standing = left.standing(connection) or heads.check(connection)
+    standing = left.standing(connection)
     fault = halts.trusted(connection, standing.head, mark)
     if spends:
         halts.check(standing.halting)

@@ -136,9 +136,16 @@ class SqliteStore(Store):
                 try:
                     begin.put(connection, {})
                     yield connection
-                    COMMIT.put(connection, {})
                 except BaseException:
                     undo(connection)
+                    if writes:
+                        left.undone(connection)
+                    raise
+                try:
+                    COMMIT.put(connection, {})
+                except BaseException:
+                    # Whatever it was, the transaction must not stay open.
+                    self._holder.drop()
                     raise
                 if writes:
                     left.committed(connection)
