@@ -122,11 +122,12 @@ def _markdown(rows: Sequence[Row], told: str) -> str:
 
 
 def _figures(new_place: Callable[[], str | Path]) -> Iterator[tuple[str, float, float]]:
-    store, numbers = _signed(new_place()), count()
+    store = _signed(new_place())
     template = _template(store)
+    requests = iter([replace(template, question=f"question {number}") for number in range(TURNS + 1)])
 
     def release() -> None:
-        outcome = store.begin(replace(template, question=f"question {next(numbers)}"), serves=_any)
+        outcome = store.begin(next(requests), serves=_any)
         store.settle(_started(outcome), answer=ANSWER)
 
     def repeat() -> None:
