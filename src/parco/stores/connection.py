@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, NullPool, create_engine, event, text
+from sqlalchemy import Connection, Engine, ExceptionContext, NullPool, create_engine, event, text
 
 from parco.errors import LedgerFormatError, StorageError
 from parco.stores import tables
@@ -33,6 +33,7 @@ _WRITE = "BEGIN IMMEDIATE"
 BEGIN_WRITE = Prepared(text(_WRITE))
 BEGIN_READ = Prepared(text("BEGIN DEFERRED"))
 COMMIT = Prepared(text("COMMIT"))
+_ROLLBACK = Prepared(text("ROLLBACK"))
 
 # Beside the journal's. secure_delete makes an erased text gone from the file, not only from the table.
 _SETTINGS: tuple[Setting, ...] = (
@@ -64,18 +65,29 @@ def _engine() -> Engine:
     It keeps no connection.
     """
     # The driver begins nothing by itself (isolation_level=None below), nor does SQLAlchemy.
-    return create_engine(
+    engine = create_engine(
         "sqlite://",
         creator=lambda: connect(_OPENED.path, busy_seconds=_OPENED.busy_seconds),
         poolclass=NullPool,
         hide_parameters=True,
     )
 
+    # Else SQLAlchemy closes a connection whose statement was interrupted; while anybody holds one of its rows, SQLite
+    # then keeps the lock, and nobody can give it back.
+    @event.listens_for(engine, "handle_error")
+    def keep(context: ExceptionContext) -> None:
+        if not isinstance(context.original_exception, Exception):
+            context.is_disconnect = False
+
+    return engine
+
 
 def undo(connection: Connection) -> None:
     """Undoes the transaction at hand, if there is one."""
     driver: Any = connection.connection.driver_connection
-    driver.rollback()
+    if driver.in_transaction:
+        # By the cursor whose statement may have been left with rows to fetch: they would go on holding a lock.
+        _ROLLBACK.put(connection, {})
 
 
 def connect(path: Path, *, busy_seconds: float) -> sqlite3.Connection:

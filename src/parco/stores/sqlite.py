@@ -137,7 +137,7 @@ class SqliteStore(Store):
                     begin.put(connection, {})
                     yield connection
                 except BaseException:
-                    undo(connection)
+                    self._undo(connection)
                     if writes:
                         left.undone(connection)
                     raise
@@ -145,6 +145,7 @@ class SqliteStore(Store):
                     COMMIT.put(connection, {})
                 except BaseException:
                     # Whatever it was, the transaction must not stay open.
+                    self._undo(connection)
                     self._holder.drop()
                     raise
                 if writes:
@@ -155,6 +156,14 @@ class SqliteStore(Store):
                     _note_failed_sync(self.path)
                     raise _unsynced(self.path) from None
                 raise
+
+    def _undo(self, connection: Connection) -> None:
+        """Undoes the transaction at hand; a connection on which that fails or is interrupted is used no more."""
+        try:
+            undo(connection)
+        except BaseException:
+            self._holder.drop()
+            raise
 
 
 def failed_sync_path(ledger: Path) -> Path:
