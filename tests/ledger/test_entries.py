@@ -161,6 +161,8 @@ def test_a_rotation_is_signed_whole_but_for_its_signatures(change: dict[str, Any
         replace(reserve(), mechanism=MechanismFacts("gaussian", Fraction(0), Fraction(1))),
         replace(reserve(), sensitivity=SensitivityFacts(Fraction(0), Fraction(1))),
         replace(reserve(), mechanism=MechanismFacts("gaussian", Fraction(10**308), Fraction(1))),
+        replace(reserve(), mechanism=SensitivityFacts(Fraction(1), Fraction(1))),  # type: ignore[arg-type]
+        replace(stop(), sensitivity=MechanismFacts("gaussian", Fraction(1), Fraction(1))),  # type: ignore[arg-type]
         replace(reserve(), cells=0),
         replace(reserve(), cells=True),
         replace(reserve(), charges=()),

@@ -706,7 +706,7 @@ def encode(entry: Entry) -> bytes:
         # As `decode` reads it, but for the way into bytes and back: what is read so holds integers, tags and digests.
         same = _values(record) == (type(entry), vars(entry))
         data = canonical.encode_plain(record)
-    except (TypeError, ValueError, AttributeError, VerificationError):
+    except (TypeError, ValueError, KeyError, AttributeError, VerificationError):
         same = False
     if not same:
         tag = _TAGS[type(entry)]
