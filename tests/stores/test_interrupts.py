@@ -1,7 +1,7 @@
 """Every durable method of a file, interrupted at every statement: the interrupt is raised, and nothing stays held.
 
 The driver itself is interrupted, just before a statement or just behind it, with its rows still to be fetched: so are
-BEGIN, COMMIT and ROLLBACK, and what SQLAlchemy sends. Whoever caught the interrupt still holds its traceback.
+BEGIN and COMMIT, and what SQLAlchemy sends. Whoever caught the interrupt still holds its traceback.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from parco.errors import BudgetError, BusyError
+from parco.errors import BudgetError, BusyError, VerificationError
+from parco.stores import connection
 from parco.stores.sqlite import SqliteStore
 
-from .build import ONE, signed_file, started
+from .build import ONE, anything, ask, harm, signed_file, started
 from .scenarios import ACTS
 from .test_fault_points import Watch
 
@@ -28,17 +29,16 @@ _ALWAYS = ("begin_all", "set_quota")
 
 @dataclass
 class _Interrupt:
-    """Raised at a statement, by its number from 1, or at one that begins with a word."""
+    """Raised at a statement, by its number from 1."""
 
-    at: int | str
+    at: int
     behind: bool
     count: int = 0
     done: bool = False
 
-    def step(self, statement: str, *, behind: bool) -> None:
+    def step(self, *, behind: bool) -> None:
         self.count += not behind
-        here = self.count == self.at if isinstance(self.at, int) else statement.startswith(self.at)
-        if here and behind is self.behind and not self.done:
+        if self.count == self.at and behind is self.behind and not self.done:
             self.done = True
             raise KeyboardInterrupt
 
@@ -49,26 +49,21 @@ _PLANNED: list[_Interrupt] = []
 class _Cursor(sqlite3.Cursor):
     def execute(self, statement: str, *values: Any) -> _Cursor:
         for planned in _PLANNED:
-            planned.step(statement, behind=False)
+            planned.step(behind=False)
         super().execute(statement, *values)
         for planned in _PLANNED:
-            planned.step(statement, behind=True)
+            planned.step(behind=True)
         return self
 
 
-class _Connection(sqlite3.Connection):
+class _Connection(connection._Driver):
     def cursor(self, *_: Any) -> Any:
         return super().cursor(_Cursor)
 
 
 @pytest.fixture(autouse=True)
 def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    honest = sqlite3.connect
-
-    def connect(*values: Any, **settings: Any) -> sqlite3.Connection:
-        return honest(*values, **settings, factory=_Connection)
-
-    monkeypatch.setattr(sqlite3, "connect", connect)
+    monkeypatch.setattr(connection, "_Driver", _Connection)
     yield
     _PLANNED.clear()
 
@@ -120,17 +115,43 @@ def test_an_interrupt_at_any_statement_is_raised_and_leaves_nothing_held(
     assert at > 6
 
 
+@pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("behind", [False, True], ids=["before", "behind"])
-def test_an_interrupted_rollback_leaves_nothing_held(tmp_path: Path, behind: bool) -> None:
+def test_an_interrupt_while_a_refused_request_is_undone_leaves_nothing_held(
+    tmp_path: Path, number: int, behind: bool
+) -> None:
+    """The statements are those that let go of rows, and ROLLBACK is the driver's own."""
     store = signed_file(tmp_path / "x.ledger")
-    _PLANNED[:] = [_Interrupt("ROLLBACK", behind)]
-    with pytest.raises(KeyboardInterrupt):
-        started(store, question="too much", cost=2 * ONE)
+    wanted = ask(store, question="too much", cost=2 * ONE)
+
+    def refused() -> None:
+        with store._writing() as made:
+            made.exec_driver_sql("UPDATE accounts SET cap = cap + 1")
+            kept.append(made.exec_driver_sql("SELECT * FROM accounts"))
+            _PLANNED[:] = [_Interrupt(number, behind)]
+            raise BusyError("mine")
+
+    kept: list[object] = []
+    with pytest.raises((KeyboardInterrupt, BusyError)) as caught:
+        refused()
+    assert _PLANNED[0].done is (number < 3), "one cursor of ours, and one of SQLAlchemy's"
+    assert caught.type is (KeyboardInterrupt if number < 3 else BusyError)
+    _PLANNED.clear()
     assert _is_free(store.path)
     with pytest.raises(BudgetError):
-        started(store, question="too much", cost=2 * ONE)
+        store.begin(wanted, serves=anything)
     started(store)
     store.verify()
+
+
+def test_an_error_in_the_midst_of_rows_lets_go_of_the_ledger(tmp_path: Path) -> None:
+    store = signed_file(tmp_path / "x.ledger")
+    for number in range(9):
+        started(store, question=f"question {number}", cost=1)
+    harm(store.path, "UPDATE entries SET body = x'00' WHERE seq = 5")
+    with pytest.raises(VerificationError) as caught:
+        store.verify()
+    assert _is_free(store.path), caught
 
 
 def test_a_commit_that_readers_hold_up_lets_go_of_the_ledger(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import os
 import secrets
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cache
@@ -33,7 +34,6 @@ _WRITE = "BEGIN IMMEDIATE"
 BEGIN_WRITE = Prepared(text(_WRITE))
 BEGIN_READ = Prepared(text("BEGIN DEFERRED"))
 COMMIT = Prepared(text("COMMIT"))
-_ROLLBACK = Prepared(text("ROLLBACK"))
 
 # Beside the journal's. secure_delete makes an erased text gone from the file, not only from the table.
 _SETTINGS: tuple[Setting, ...] = (
@@ -82,12 +82,38 @@ def _engine() -> Engine:
     return engine
 
 
+class _Driver(sqlite3.Connection):
+    """The driver's connection, which knows its cursors.
+
+    One that was left with rows to fetch goes on holding a lock when the transaction is undone, and even when the
+    connection is closed; and whoever catches an error holds with its traceback whatever was at work.
+    """
+
+    def __init__(self, *values: Any, **settings: Any) -> None:
+        super().__init__(*values, **settings)
+        self._cursors: list[weakref.ref[sqlite3.Cursor]] = []
+
+    def cursor(self, *values: Any) -> Any:
+        made = super().cursor(*values)
+        # No WeakSet: its callbacks would swallow an interrupt.
+        self._cursors = [*(known for known in self._cursors if known() is not None), weakref.ref(made)]
+        return made
+
+    def let_go(self) -> None:
+        """Ends the statement of each cursor, which can be used again."""
+        for known in self._cursors:
+            cursor = known()
+            # ProgrammingError: it was closed, or its connection.
+            with suppress(sqlite3.ProgrammingError):
+                if cursor is not None:
+                    cursor.execute("")
+
+
 def undo(connection: Connection) -> None:
-    """Undoes the transaction at hand, if there is one."""
+    """Undoes the transaction at hand, if there is one; no cursor then holds any lock."""
     driver: Any = connection.connection.driver_connection
-    if driver.in_transaction:
-        # By the cursor whose statement may have been left with rows to fetch: they would go on holding a lock.
-        _ROLLBACK.put(connection, {})
+    driver.let_go()
+    driver.rollback()
 
 
 def connect(path: Path, *, busy_seconds: float) -> sqlite3.Connection:
@@ -152,7 +178,12 @@ def _raw(path: Path, mode: str, busy_seconds: float) -> sqlite3.Connection:
     # The mode never creates a file by accident: only `create_file` asks for "rwc".
     # Whose thread may use it is checked by `held`, which also has to close it from wherever its last user lets it go.
     return sqlite3.connect(
-        f"{path.as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=busy_seconds, check_same_thread=False
+        f"{path.as_uri()}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        timeout=busy_seconds,
+        check_same_thread=False,
+        factory=_Driver,
     )
 
 

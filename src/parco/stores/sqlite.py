@@ -133,23 +133,25 @@ class SqliteStore(Store):
                 if writes:
                     forget_appended(connection)
                     left.begins(connection)
+                over = False
                 try:
-                    begin.put(connection, {})
-                    yield connection
-                except BaseException:
-                    self._undo(connection)
-                    if writes:
-                        left.undone(connection)
-                    raise
-                try:
+                    try:
+                        begin.put(connection, {})
+                        yield connection
+                    except BaseException:
+                        undo(connection)
+                        over = True
+                        if writes:
+                            left.undone(connection)
+                        raise
                     COMMIT.put(connection, {})
-                except BaseException:
-                    # Whatever it was, the transaction must not stay open.
-                    self._undo(connection)
-                    self._holder.drop()
-                    raise
-                if writes:
-                    left.committed(connection)
+                    over = True
+                    if writes:
+                        left.committed(connection)
+                finally:
+                    # Whatever a commit or an undoing met, the transaction must not stay open.
+                    if not over:
+                        self._give_up(connection)
             except (DBAPIError, sqlite3.Error, OSError) as error:
                 self._holder.drop()
                 if writes and is_unsure(error):
@@ -157,13 +159,11 @@ class SqliteStore(Store):
                     raise _unsynced(self.path) from None
                 raise
 
-    def _undo(self, connection: Connection) -> None:
-        """Undoes the transaction at hand; a connection on which that fails or is interrupted is used no more."""
+    def _give_up(self, connection: Connection) -> None:
         try:
             undo(connection)
-        except BaseException:
+        finally:
             self._holder.drop()
-            raise
 
 
 def failed_sync_path(ledger: Path) -> Path:
