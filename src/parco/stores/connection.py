@@ -89,14 +89,12 @@ class _Driver(sqlite3.Connection):
     connection is closed; and whoever catches an error holds with its traceback whatever was at work.
     """
 
-    def __init__(self, *values: Any, **settings: Any) -> None:
-        super().__init__(*values, **settings)
-        self._cursors: list[weakref.ref[sqlite3.Cursor]] = []
+    _cursors: tuple[weakref.ref[sqlite3.Cursor], ...] = ()
 
-    def cursor(self, *values: Any) -> Any:
+    def cursor(self, *values: Any) -> Any:  # noqa: ANN401 - as the driver has it
         made = super().cursor(*values)
         # No WeakSet: its callbacks would swallow an interrupt.
-        self._cursors = [*(known for known in self._cursors if known() is not None), weakref.ref(made)]
+        self._cursors = (*(known for known in self._cursors if known() is not None), weakref.ref(made))
         return made
 
     def let_go(self) -> None:
