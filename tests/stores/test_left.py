@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, Engine, event
 
 from parco.errors import BudgetError, HaltedError, VerificationError
-from parco.stores import heads, left
+from parco.stores import heads, keys, left
 from parco.stores.address import open_ledger
 from parco.stores.halts import note
 from parco.stores.heads import Standing
@@ -96,6 +97,18 @@ def test_a_rotated_key_and_a_stray_head_are_looked_at_anew(store: SqliteStore, c
     assert len(checks) == 2
     assert checks[-1].key is not None
     assert checks[-1].key.public == store.head().key
+
+
+def test_a_retired_key_is_not_kept(store: SqliteStore) -> None:
+    release(store, "one")
+    with store._reading() as connection:
+        key = keys.current(connection)
+    assert key is not None
+    retired = weakref.ref(key)
+    del key
+    assert retired() is not None, "the connection goes on with it"
+    store.rotate(actor="ana", reason="yearly")
+    assert retired() is None
 
 
 def test_what_halts_a_ledger_halts_the_connection_that_noted_it(store: SqliteStore) -> None:

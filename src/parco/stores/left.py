@@ -43,7 +43,8 @@ def begins(connection: Connection) -> None:
 def committed(connection: Connection) -> None:
     """To be called once it is durable; a commit that failed or was interrupted leaves what nobody knows."""
     kept: _Left = connection.info[_LEFT]
-    kept.after = kept.leaving
+    # What it found is not kept for longer: its key may have been retired.
+    connection.info[_LEFT] = _Left(after=kept.leaving)
 
 
 def undone(connection: Connection) -> None:
