@@ -72,8 +72,7 @@ def _engine() -> Engine:
         hide_parameters=True,
     )
 
-    # Else SQLAlchemy closes a connection whose statement was interrupted; while anybody holds one of its rows, SQLite
-    # then keeps the lock, and nobody can give it back.
+    # Else SQLAlchemy closes a connection whose statement was interrupted, and refuses to undo what it began.
     @event.listens_for(engine, "handle_error")
     def keep(context: ExceptionContext) -> None:
         if not isinstance(context.original_exception, Exception):
@@ -96,6 +95,11 @@ class _Driver(sqlite3.Connection):
         # No WeakSet: its callbacks would swallow an interrupt.
         self._cursors = (*(known for known in self._cursors if known() is not None), weakref.ref(made))
         return made
+
+    def close(self) -> None:
+        """Closes it for good: what was at work is undone."""
+        self.let_go()
+        super().close()
 
     def let_go(self) -> None:
         """Ends the statement of each cursor, which can be used again."""

@@ -149,21 +149,15 @@ class SqliteStore(Store):
                     if writes:
                         left.committed(connection)
                 finally:
-                    # Whatever a commit or an undoing met, the transaction must not stay open.
+                    # Whatever a commit or an undoing met, the transaction must not stay open: closing undoes it.
                     if not over:
-                        self._give_up(connection)
+                        self._holder.drop()
             except (DBAPIError, sqlite3.Error, OSError) as error:
                 self._holder.drop()
                 if writes and is_unsure(error):
                     _note_failed_sync(self.path)
                     raise _unsynced(self.path) from None
                 raise
-
-    def _give_up(self, connection: Connection) -> None:
-        try:
-            undo(connection)
-        finally:
-            self._holder.drop()
 
 
 def failed_sync_path(ledger: Path) -> Path:
