@@ -154,6 +154,16 @@ def test_an_error_in_the_midst_of_rows_lets_go_of_the_ledger(tmp_path: Path) -> 
     assert _is_free(store.path), caught
 
 
+def test_a_connection_that_is_closed_holds_nothing_although_its_rows_are_kept(tmp_path: Path) -> None:
+    path = signed_file(tmp_path / "x.ledger").path
+    made = connection.connect(path, busy_seconds=0)
+    made.execute("BEGIN IMMEDIATE")
+    rows = made.cursor().execute("SELECT * FROM sqlite_schema")
+    assert not _is_free(path)
+    made.close()
+    assert _is_free(path), rows
+
+
 def test_a_commit_that_readers_hold_up_lets_go_of_the_ledger(tmp_path: Path) -> None:
     """Whoever catches the error may keep it as long as he likes."""
     store = SqliteStore(signed_file(tmp_path / "x.ledger").path, busy_seconds=0.05)

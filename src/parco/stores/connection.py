@@ -82,7 +82,7 @@ def _engine() -> Engine:
 
 
 class _Driver(sqlite3.Connection):
-    """The driver's connection, which knows its cursors.
+    """The driver's connection, which knows the cursors that it was asked for by `cursor`.
 
     One that was left with rows to fetch goes on holding a lock when the transaction is undone, and even when the
     connection is closed; and whoever catches an error holds with its traceback whatever was at work.
