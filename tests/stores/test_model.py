@@ -22,8 +22,9 @@ from parco.stores.lease import Lease
 from parco.stores.records import Pending, Recosting, Reserved, Started, Stopped, Stored
 from parco.stores.store import Store
 
-from .build import ACT, TENTH, Address, anything, ask, nothing, opening, quota, scheduling, signed_store
-from .model import Account, Ask, Model, Outcome, Planned, Told
+from .build import ACT, TENTH, Address, anything, ask, nothing, opening, quota, scheduling, signed_store, stream
+from .model import Account, Charges, Outcome, Told
+from .model_acts import FullAsk, FullModel, Planned, half
 
 LABELS = ("fit", "test", "validation")
 EXAMPLES, STEPS = 12, 25
@@ -33,7 +34,7 @@ CHARGES = st.dictionaries(st.integers(1, 3), st.integers(0, 5), min_size=1).map(
     lambda found: tuple(sorted(found.items()))
 )
 ASKS = st.builds(
-    Ask,
+    FullAsk,
     question=st.sampled_from("abcd"),
     charges=CHARGES,
     fresh=st.booleans(),
@@ -44,7 +45,7 @@ ASKS = st.builds(
 )
 # Of derived data: all accounts that they descend from are charged with their own, or nothing is.
 DERIVED = st.builds(
-    Ask,
+    FullAsk,
     question=st.sampled_from("ef"),
     charges=st.tuples(st.integers(0, 3), st.sampled_from([(1, 2, 3, 4)] * 3 + [(1, 3, 4), (4,)])).map(
         lambda found: tuple((number, found[0]) for number in found[1])
@@ -52,6 +53,8 @@ DERIVED = st.builds(
     actor=st.sampled_from(["ana", "bob"]),
     derived=st.just(True),
 )
+# Interactive ones, on questions of their own.
+STREAMS = (ASKS | DERIVED).map(lambda one: replace(one, question=one.question.upper(), schedule=None, is_stream=True))
 STEPS_PLANNED = st.lists(st.tuples(st.sampled_from("abcd"), CHARGES), min_size=1, max_size=3)
 PLACES = st.integers(0, 50)
 
@@ -82,19 +85,34 @@ class Life(RuleBasedStateMachine):
         self.store._watch = self.watch  # type: ignore[assignment]
         self.store.sign(opening(dataset="view", contract="of the view", parents=("purchases",), disjoint=None))
         # Signed, signed, and the lineage of the second.
-        self.model = Model({number: Account(cap=10) for number in (1, 2, 3, 4)}, entries=3)
+        self.model = FullModel({number: Account(cap=10) for number in (1, 2, 3, 4)}, entries=3)
         self.numbers: list[int] = []
         self.recosts: list[int | None] = []
         self.contracts = {0: self.store.signed("purchases", "sales").contract}
         self.view = self.store.signed("view", "sales").contract
 
     @rule(asks=st.lists(ASKS | DERIVED, min_size=1, max_size=2), serves=st.booleans())
-    def begin(self, asks: list[Ask], *, serves: bool) -> None:
+    def begin(self, asks: list[FullAsk], *, serves: bool) -> None:
         asks = self._known(asks)
         requests = [self._request(one) for one in asks]
         expected = self.model.begin(asks, serves=serves)
         serve = anything if serves else nothing
         self._agree(expected, lambda: self.store.begin_all(requests, serves=[serve] * len(requests)))
+
+    @rule(one=STREAMS, others=st.lists(ASKS | STREAMS, max_size=1), is_last=st.booleans())
+    def begin_stream(self, one: FullAsk, others: list[FullAsk], *, is_last: bool) -> None:
+        self.begin([*others, one] if is_last else [one, *others], serves=True)
+
+    @precondition(lambda self: self._streams())
+    @rule(place=PLACES, act=st.sampled_from(["settle", "forfeit", "let go"]))
+    def end_stream(self, place: int, act: str) -> None:
+        """More often than chance alone would: nothing else begins beside it."""
+        streams = self._streams()
+        place = streams[place % len(streams)]
+        if act == "let go":
+            self.let_go(place)
+        else:
+            self.end(place, act if self.model.requests[place].state == "started" else "void")
 
     @precondition(lambda self: self.numbers)
     @rule(place=PLACES, cost=st.integers(0, 3), serves=st.booleans(), key=st.none() | st.sampled_from("xyz"))
@@ -102,16 +120,16 @@ class Life(RuleBasedStateMachine):
         place %= len(self.numbers)
         old = self.model.requests[place].ask
         charges = tuple((number, cost) for number, _ in old.charges)
-        more = Ask(old.question, charges, False, key, self.model.version, parent=place, depth=old.depth + 1)
         # The contract of the derived data is never revised.
-        contract = old.contract if old.derived else more.contract
-        one = replace(more, actor=old.actor, derived=old.derived, contract=contract)
+        contract = old.contract if old.derived else self.model.version
+        again = FullAsk(old.question, charges, key=key, contract=contract, actor=old.actor, derived=old.derived)
+        one = replace(again, parent=place, depth=old.depth + 1)
         expected = self.model.begin([one], serves=serves)
         serve = anything if serves else nothing
         self._agree(expected, lambda: self.store.begin_all([self._request(one)], serves=[serve]))
 
-    @rule(one=ASKS)
-    def reserve(self, one: Ask) -> None:
+    @rule(one=ASKS | STREAMS)
+    def reserve(self, one: FullAsk) -> None:
         (one,) = self._known([one])
         expected = self.model.begin([one], queued=True)
         self._agree(expected, lambda: self.store.reserve(self._request(one), serves=anything, lease_seconds=3600))
@@ -124,8 +142,7 @@ class Life(RuleBasedStateMachine):
         expected = getattr(self.model, act)(place)
         options: dict[str, Any] = {"answer": str(place).encode()} if act in ("settle", "stop") else {}
         if act == "stop":
-            paid = replace(self.model.requests[place], stopped=True).paid
-            charges = tuple(Charge(account, cost * TENTH) for account, cost in paid)
+            charges = _charged(half(self.model.requests[place].ask.charges))
             # The price of a law is not the store's to know: that of twice the scale is half.
             law = MechanismFacts("two-sided-geometric", Fraction(20), Fraction(1))
             options["stopped"] = Stopped(law, charges)
@@ -179,12 +196,13 @@ class Life(RuleBasedStateMachine):
         numbers: dict[int | None, int | None] = {None: None, **dict(enumerate(self.numbers))}
         assert drawn == {name: [numbers[place] for place in told] for name, told in self.model.drawn().items()}
 
-    @rule(factor=st.integers(1, 3), is_correction=st.booleans())
-    def recost(self, factor: int, *, is_correction: bool) -> None:
+    @rule(factor=st.integers(1, 3), is_correction=st.booleans(), of_streams=st.sampled_from([False, False, True]))
+    def recost(self, factor: int, *, is_correction: bool, of_streams: bool) -> None:
         corrects = len(self.recosts) - 1 if is_correction and self.recosts else None
-        expected = self.model.recost(factor, corrects)
+        expected = self.model.recost(factor, corrects, of_streams=of_streams)
         entry = None if corrects is None else self.recosts[corrects]
-        wanted = Recosting(mechanism="two-sided-geometric", factor=Fraction(factor), corrects=entry)
+        mechanism = "sparse-vector" if of_streams else "two-sided-geometric"
+        wanted = Recosting(mechanism=mechanism, factor=Fraction(factor), corrects=entry)
         self._same_error(expected, lambda: self.recosts.append(self.store.recost(ACT, wanted).position))
 
     @precondition(lambda self: self.numbers)
@@ -246,7 +264,10 @@ class Life(RuleBasedStateMachine):
         if version == self.model.version:
             self.contracts[version] = self.store.signed("purchases", "sales").contract
 
-    def _known(self, asks: list[Ask]) -> list[Ask]:
+    def _streams(self) -> list[int]:
+        return [place for place, one in enumerate(self.model.requests) if one.is_open and one.ask.is_stream]
+
+    def _known(self, asks: list[FullAsk]) -> list[FullAsk]:
         """Asked under a version that exists, each question and key once: what a session makes of its list."""
         found = {one.question: one for one in asks}.values()
         kept = [one for place, one in enumerate(found) if one.key is None or place == 0]
@@ -254,7 +275,7 @@ class Life(RuleBasedStateMachine):
         versions = (self.model.version, old)
         return [replace(self._planned(one), contract=versions[one.contract]) for one in kept]
 
-    def _planned(self, one: Ask) -> Ask:
+    def _planned(self, one: FullAsk) -> FullAsk:
         """Drawn from a schedule that exists, as a rule for what a step of it says: chance alone would rarely do so."""
         schedule = self.model.schedules.get(one.schedule or "")
         if schedule is None:
@@ -262,8 +283,10 @@ class Life(RuleBasedStateMachine):
         said = [charges for question, charges in schedule.steps if question == one.question]
         return replace(one, charges=said[-1]) if said and one.key != "z" else one
 
-    def _request(self, one: Ask) -> Any:
-        return ask(
+    def _request(self, one: FullAsk) -> Any:
+        # Streams have a scale of their own, and are not refined.
+        law = {} if one.is_stream else {"scale": Fraction(10, 2**one.depth)}
+        return (stream if one.is_stream else ask)(
             self.store,
             question=one.question,
             charges=_charged(one.charges),
@@ -271,9 +294,9 @@ class Life(RuleBasedStateMachine):
             key=one.key,
             schedule=None if one.schedule is None else self.store.schedule(one.schedule).position,
             parent=None if one.parent is None else self.numbers[one.parent],
-            scale=Fraction(10, 2**one.depth),
             contract=self.view if one.derived else self.contracts[one.contract],
             actor=one.actor,
+            **law,
         )
 
     def _agree(self, expected: list[Outcome] | Outcome | Told, act: Callable[[], Any]) -> None:
@@ -305,7 +328,7 @@ class Life(RuleBasedStateMachine):
         assert type(caught.value) is expected
 
 
-def _charged(charges: tuple[tuple[int, int], ...]) -> tuple[Charge, ...]:
+def _charged(charges: Charges) -> tuple[Charge, ...]:
     return tuple(Charge(number, cost * TENTH) for number, cost in charges)
 
 
@@ -368,7 +391,7 @@ def test_the_model_can_disagree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(requests, "_lifted", less)
     life = life_at(lambda: tmp_path / "x.ledger")()
-    life.begin([Ask("a", ((1, 3),))], serves=True)
+    life.begin([FullAsk("a", ((1, 3),))], serves=True)
     life.end(0, "settle")
     with pytest.raises(AssertionError):
         life.holds_the_same()
