@@ -27,6 +27,7 @@ from .model import Account, Charges, Outcome, Told
 from .model_acts import FullAsk, FullModel, Planned, half
 
 LABELS = ("fit", "test", "validation")
+CAP = 15
 EXAMPLES, STEPS = 12, 25
 EXAMPLES_LONG, STEPS_LONG = 400, 60
 
@@ -39,7 +40,7 @@ ASKS = st.builds(
     charges=CHARGES,
     fresh=st.booleans(),
     key=st.none() | st.sampled_from("xyz"),
-    contract=st.integers(0, 1),
+    contract=st.sampled_from([0, 0, 0, 1]),
     schedule=st.none() | st.sampled_from("st"),
     actor=st.sampled_from(["ana", "bob"]),
 )
@@ -53,10 +54,14 @@ DERIVED = st.builds(
     actor=st.sampled_from(["ana", "bob"]),
     derived=st.just(True),
 )
-# Interactive ones, on questions of their own.
-STREAMS = (ASKS | DERIVED).map(lambda one: replace(one, question=one.question.upper(), schedule=None, is_stream=True))
 STEPS_PLANNED = st.lists(st.tuples(st.sampled_from("abcd"), CHARGES), min_size=1, max_size=3)
 PLACES = st.integers(0, 50)
+ENDS = st.sampled_from(["settle", "forfeit", "let go", None])
+
+
+def as_stream(one: FullAsk) -> FullAsk:
+    """An interactive one, on a question of its own."""
+    return replace(one, question=one.question.upper(), schedule=None, is_stream=True)
 
 
 def text_of(version: int) -> str:
@@ -80,12 +85,14 @@ class Life(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.store: Store = signed_store(type(self).new_ledger(), contract=text_of(0), labels=LABELS)
+        self.store: Store = signed_store(type(self).new_ledger(), contract=text_of(0), cap=CAP * TENTH, labels=LABELS)
         self.watch = _ToldWatch()
         self.store._watch = self.watch  # type: ignore[assignment]
-        self.store.sign(opening(dataset="view", contract="of the view", parents=("purchases",), disjoint=None))
+        self.store.sign(
+            opening(dataset="view", contract="of the view", cap=CAP * TENTH, parents=("purchases",), disjoint=None)
+        )
         # Signed, signed, and the lineage of the second.
-        self.model = FullModel({number: Account(cap=10) for number in (1, 2, 3, 4)}, entries=3)
+        self.model = FullModel({number: Account(CAP) for number in (1, 2, 3, 4)}, entries=3)
         self.numbers: list[int] = []
         self.recosts: list[int | None] = []
         self.contracts = {0: self.store.signed("purchases", "sales").contract}
@@ -99,20 +106,21 @@ class Life(RuleBasedStateMachine):
         serve = anything if serves else nothing
         self._agree(expected, lambda: self.store.begin_all(requests, serves=[serve] * len(requests)))
 
-    @rule(one=STREAMS, others=st.lists(ASKS | STREAMS, max_size=1), is_last=st.booleans())
-    def begin_stream(self, one: FullAsk, others: list[FullAsk], *, is_last: bool) -> None:
-        self.begin([*others, one] if is_last else [one, *others], serves=True)
+    @rule(asks=st.lists(ASKS | DERIVED, min_size=1, max_size=2), place=PLACES, after=ENDS)
+    def begin_stream(self, asks: list[FullAsk], place: int, after: str | None) -> None:
+        """One of these is a stream, beside nothing or the other. As a rule it ends at once: while it is open, nothing
+        else begins.
+        """
+        place %= len(asks)
+        self.begin([as_stream(one) if number == place else one for number, one in enumerate(asks)], serves=True)
+        if after is not None and self._streams():
+            self._end_stream(self._streams()[-1], after)
 
     @precondition(lambda self: self._streams())
-    @rule(place=PLACES, act=st.sampled_from(["settle", "forfeit", "let go"]))
+    @rule(place=PLACES, act=ENDS.filter(bool))
     def end_stream(self, place: int, act: str) -> None:
-        """More often than chance alone would: nothing else begins beside it."""
         streams = self._streams()
-        place = streams[place % len(streams)]
-        if act == "let go":
-            self.let_go(place)
-        else:
-            self.end(place, act if self.model.requests[place].state == "started" else "void")
+        self._end_stream(streams[place % len(streams)], act)
 
     @precondition(lambda self: self.numbers)
     @rule(place=PLACES, cost=st.integers(0, 3), serves=st.booleans(), key=st.none() | st.sampled_from("xyz"))
@@ -128,9 +136,9 @@ class Life(RuleBasedStateMachine):
         serve = anything if serves else nothing
         self._agree(expected, lambda: self.store.begin_all([self._request(one)], serves=[serve]))
 
-    @rule(one=ASKS | STREAMS)
-    def reserve(self, one: FullAsk) -> None:
-        (one,) = self._known([one])
+    @rule(one=ASKS, is_stream=st.sampled_from([False, False, True]))
+    def reserve(self, one: FullAsk, *, is_stream: bool) -> None:
+        (one,) = self._known([as_stream(one) if is_stream else one])
         expected = self.model.begin([one], queued=True)
         self._agree(expected, lambda: self.store.reserve(self._request(one), serves=anything, lease_seconds=3600))
 
@@ -167,7 +175,7 @@ class Life(RuleBasedStateMachine):
         self._same_error(expected, lambda: self.store.revise(self._opening(version, cap), reason="why"))
         self._remember(version)
 
-    @rule(cap=st.integers(0, 15), is_new=st.booleans())
+    @rule(cap=st.integers(0, 2 * CAP), is_new=st.booleans())
     def move_cap(self, cap: int, *, is_new: bool) -> None:
         version = max({self.model.version, *self.model.replaced}) + 1 if is_new else self.model.version
         expected = self.model.move_cap(cap, version)
@@ -223,6 +231,7 @@ class Life(RuleBasedStateMachine):
         else:
             self.store.amend(ACT, entry=number, field="title", text=f"title {self.model.entries}")
 
+    @precondition(lambda self: len(self.numbers) > 2)
     @rule()
     def close(self) -> None:
         self._same_error(self.model.close(), lambda: self.store.close_account(ACT, dataset="purchases"))
@@ -263,6 +272,12 @@ class Life(RuleBasedStateMachine):
     def _remember(self, version: int) -> None:
         if version == self.model.version:
             self.contracts[version] = self.store.signed("purchases", "sales").contract
+
+    def _end_stream(self, place: int, act: str) -> None:
+        if act == "let go":
+            self.let_go(place)
+        else:
+            self.end(place, act if self.model.requests[place].state == "started" else "void")
 
     def _streams(self) -> list[int]:
         return [place for place, one in enumerate(self.model.requests) if one.is_open and one.ask.is_stream]
