@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -14,10 +14,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from sqlalchemy import Connection, select
 
 from parco.errors import ParcoError
 from parco.ledger.accounts import replay
 from parco.ledger.entries import Charge, MechanismFacts, Steps
+from parco.stores import requests, streams, tables
 from parco.stores.lease import Lease
 from parco.stores.records import Pending, Recosting, Reserved, Started, Stopped, Stored
 from parco.stores.store import Store
@@ -28,7 +30,7 @@ from .model_acts import FullAsk, FullModel, Planned, half
 
 LABELS = ("fit", "test", "validation")
 CAP = 15
-EXAMPLES, STEPS = 12, 25
+EXAMPLES, STEPS = {"sqlite": 36, "postgres": 12}, 25
 EXAMPLES_LONG, STEPS_LONG = 400, 60
 
 CHARGES = st.dictionaries(st.integers(1, 3), st.integers(0, 5), min_size=1).map(
@@ -101,10 +103,10 @@ class Life(RuleBasedStateMachine):
     @rule(asks=st.lists(ASKS | DERIVED, min_size=1, max_size=2), serves=st.booleans())
     def begin(self, asks: list[FullAsk], *, serves: bool) -> None:
         asks = self._known(asks)
-        requests = [self._request(one) for one in asks]
+        wanted = [self._request(one) for one in asks]
         expected = self.model.begin(asks, serves=serves)
         serve = anything if serves else nothing
-        self._agree(expected, lambda: self.store.begin_all(requests, serves=[serve] * len(requests)))
+        self._agree(expected, lambda: self.store.begin_all(wanted, serves=[serve] * len(wanted)))
 
     @rule(asks=st.lists(ASKS | DERIVED, min_size=1, max_size=2), place=PLACES, after=ENDS)
     def begin_stream(self, asks: list[FullAsk], place: int, after: str | None) -> None:
@@ -386,7 +388,7 @@ def _live(request: pytest.FixtureRequest, kind: str, examples: int, steps: int) 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_any_life_is_the_models(request: pytest.FixtureRequest, kind: str) -> None:
-    _live(request, kind, EXAMPLES, STEPS)
+    _live(request, kind, EXAMPLES[kind], STEPS)
 
 
 @pytest.mark.long
@@ -397,8 +399,6 @@ def test_many_lives_are_the_models(request: pytest.FixtureRequest, kind: str) ->
 
 def test_the_model_can_disagree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: a store that charges a tenth too little is found."""
-    from parco.stores import requests
-
     lifted = requests._lifted
 
     def less(account: int, *amounts: int) -> dict[str, int]:
@@ -410,3 +410,30 @@ def test_the_model_can_disagree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     life.end(0, "settle")
     with pytest.raises(AssertionError):
         life.holds_the_same()
+
+
+def _sees_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "_near", lambda *_: ())
+
+
+def _keeps_the_first_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    take = streams.take
+
+    def once(connection: Connection, charges: Sequence[Charge], *, request: int) -> None:
+        known = {row.account for row in connection.execute(select(tables.streams))}
+        take(connection, [charge for charge in charges if charge.account not in known], request=request)
+
+    monkeypatch.setattr(streams, "take", once)
+
+
+@pytest.mark.parametrize("fault", [_sees_no_stream, _keeps_the_first_stream])
+def test_the_model_finds_a_stream_that_is_not_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    """The control: a store that lets a request in beside a second stream is found."""
+    fault(monkeypatch)
+    life = life_at(lambda: tmp_path / "x.ledger")()
+    life.begin_stream([FullAsk("a", ((1, 1),))], 0, "settle")
+    life.begin_stream([FullAsk("b", ((1, 1),))], 0, None)
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        life.begin([FullAsk("c", ((1, 1),))], serves=True)
