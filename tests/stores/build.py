@@ -96,6 +96,17 @@ def ask(store: Store, **changes: Any) -> Request:
     return Request(**values | changes)
 
 
+def stream(store: Store, **changes: Any) -> Request:
+    """Sparse-vector checks: an interactive request, which has its accounts to itself while it is open."""
+    facts: dict[str, Any] = {
+        "mechanism": MechanismFacts("sparse-vector", Fraction(80), Fraction(1)),
+        "sensitivity": SensitivityFacts(Fraction(4), Fraction(16)),
+        "question": "checks",
+        "fresh": True,
+    }
+    return ask(store, **facts | changes)
+
+
 def scheduling(store: Store, *questions: str, **changes: Any) -> Scheduling:
     """One step for each question, with the facts of `ask`."""
     one = ask(store, **{name: changes.pop(name) for name in ("cost", "scale", "charges") if name in changes})

@@ -1,7 +1,8 @@
 """One life for each method that writes: how a ledger is prepared for it, and the act itself.
 
-`ACTS` has every name of `durable.DURABLE`, which a test checks: a new durable method is a new row here, and then meets
-every fault of every store.
+`ACTS` has every name of `durable.DURABLE`, and its acts make every kind of change of every table, which tests check: a
+new durable method is a new row here, a new kind of change belongs into an act, and then meets every fault of every
+store.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from parco.stores import keys
 from parco.stores.records import Recosting, Recovery, Request, Reserved, Started, Stopped
 from parco.stores.store import Store
 
-from .build import ACT, ONE, TENTH, anything, ask, nothing, opening, quota, scheduling, sharper, started
+from .build import ACT, ONE, TENTH, anything, ask, nothing, opening, quota, scheduling, sharper, started, stream
 from .forks import forked
 
 __all__ = ["ACTS", "Act", "begun", "lost", "reserved", "settled"]
@@ -62,12 +63,35 @@ def _set_quota(store: Store) -> Act:
 
 
 def _begin_all(store: Store) -> Act:
-    """A question, and the refinement of an answer whose first refinement was lost."""
+    """A question, the refinement of an answer whose first refinement was lost, and checks on an account that had some
+    before and on one that had none.
+    """
     parent = settled(store, question="b")
     store.forfeit(begun(store, sharper(store, parent, question="b")))
     store.set_quota(quota())
-    wanted = [ask(store, question="a", key="a"), sharper(store, parent, question="b", key="b")]
-    return lambda: store.begin_all(wanted, serves=[anything, nothing])
+    contract = _elsewhere(store)
+    store.forfeit(begun(store, stream(store, contract=contract, charges=_CHECKED[:1])))
+    wanted = [
+        ask(store, question="a", key="a"),
+        sharper(store, parent, question="b", key="b"),
+        stream(store, contract=contract, charges=_CHECKED),
+    ]
+    return lambda: store.begin_all(wanted, serves=[anything, nothing, nothing])
+
+
+_CHECKED = (Charge(2, TENTH), Charge(3, TENTH))
+
+
+def _elsewhere(store: Store) -> str:
+    """The contract of another data set, whose accounts are 2 and 3."""
+    store.sign(opening(dataset="elsewhere", name="elsewhere", contract="another", labels=("fit", "validation")))
+    return store.signed("elsewhere", "elsewhere").contract
+
+
+def _two_started(store: Store) -> list[int]:
+    """A release, and checks on accounts of their own."""
+    checks = stream(store, contract=_elsewhere(store), charges=_CHECKED)
+    return [started(store, question="a"), begun(store, checks)]
 
 
 def _reserve(store: Store) -> Act:
@@ -82,30 +106,33 @@ def _start(store: Store) -> Act:
 
 
 def _settle_all(store: Store) -> Act:
-    numbers = [started(store, question=question) for question in ("a", "b")]
+    numbers = _two_started(store)
     return lambda: store.settle_all(dict.fromkeys(numbers, b"[1]"))
 
 
 def _stop(store: Store) -> Act:
+    """By an actor with a quota, which gets the rest back, too."""
+    store.set_quota(quota())
     number = started(store, question="a ladder", scale=10)
     stopped = Stopped(MechanismFacts("two-sided-geometric", Fraction(20), Fraction(1)), (Charge(1, TENTH // 2),))
     return lambda: store.stop(number, answer=b"[1]", stopped=stopped)
 
 
 def _forfeit_all(store: Store) -> Act:
-    numbers = [started(store, question=question) for question in ("a", "b")]
+    numbers = _two_started(store)
     return lambda: store.forfeit_all(numbers)
 
 
 def _void(store: Store) -> Act:
+    """A step, which goes back to its schedule."""
     store.set_quota(quota())
-    number = reserved(store)
+    number = reserved(store, question="a", schedule=store.sign_schedule(scheduling(store, "a")).position)
     return lambda: store.void(number)
 
 
 def _tidy(store: Store) -> Act:
     """Two requests of a process that has ended, so that whoever acts, parent or child, finds them so."""
-    child = forked(lambda: [started(store, question=question) for question in ("a", "b")])
+    child = forked(lambda: _two_started(store))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     return store.tidy
 

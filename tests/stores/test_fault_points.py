@@ -7,6 +7,7 @@ fault and point, and the seed where there is chance: the same words run it again
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import Engine, event
 
+from parco import stores
 from parco.errors import ParcoError, StorageError
 from parco.stores import journal
 from parco.stores.address import is_url
@@ -41,6 +43,24 @@ acts = pytest.mark.parametrize("act", ACTS)
 def test_every_durable_method_has_its_act() -> None:
     assert set(DURABLE) == set(ACTS)
     assert len(set(DURABLE)) == len(DURABLE)
+
+
+_IN_SOURCE = re.compile(r"\b(insert|Insertion|update|delete)\(tables\.(\w+)")
+_SENT = re.compile(r"(INSERT INTO|UPDATE|DELETE FROM) (\w+)")
+_VERBS = {"insert": "INSERT INTO", "Insertion": "INSERT INTO", "update": "UPDATE", "delete": "DELETE FROM"}
+
+
+def test_the_acts_make_every_change_that_stands_in_the_source(tmp_path: Path) -> None:
+    """And no other, so that the source is read as it is meant."""
+    folder = Path(stores.__file__).parent
+    source = "\n".join(path.read_text("utf-8") for path in sorted(folder.glob("*.py")))
+    sent: list[str] = []
+    for act, prepare in ACTS.items():
+        with closing(signed_file(tmp_path / f"{act}.ledger")) as store:
+            work = prepare(store)
+            with _at_each(lambda *told: sent.append(told[2] if len(told) > 2 else "COMMIT")):
+                work()
+    assert set(_SENT.findall("\n".join(sent))) == {(_VERBS[verb], table) for verb, table in _IN_SOURCE.findall(source)}
 
 
 class Watch:

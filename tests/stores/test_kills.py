@@ -108,7 +108,7 @@ def _loaded_and_killed(address: Address, seed: int, *, acts: int, share: float) 
 class _Told:
     """The model after all that a child was told, and, if one act was not answered, after that one too."""
 
-    def __init__(self, model: Model, numbers: list[int]) -> None:
+    def __init__(self, model: Model[Ask], numbers: list[int]) -> None:
         self.model, self.numbers = model, numbers
 
     def hear(self, told: list[dict[str, Any]]) -> list[_Told]:
@@ -133,7 +133,7 @@ class _Told:
             return
         assert getattr(self.model, act)(self.numbers.index(intent["request"])) is None
 
-    def recovered(self) -> Model:
+    def recovered(self) -> Model[Ask]:
         """After whoever comes next: all that was started is forfeited, what is reserved waits for its lease."""
         for place, state in enumerate(self.model.states()):
             if state == "started":

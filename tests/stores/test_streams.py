@@ -5,31 +5,19 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
-from fractions import Fraction
-from typing import Any
 
 import pytest
 
 from parco.errors import BusyError, VerificationError
-from parco.ledger.entries import Charge, MechanismFacts, SensitivityFacts
+from parco.ledger.entries import Charge
 from parco.stores.address import open_ledger
 from parco.stores.records import Request, Reserved, Started, Stored
 from parco.stores.store import Store
 
-from .build import TENTH, Address, amounts, anything, ask, nothing, run_sql, signed_store, started
+from .build import TENTH, Address, amounts, anything, ask, nothing, run_sql, signed_store, started, stream
 from .children import run
 
-STREAM: dict[str, Any] = {
-    "mechanism": MechanismFacts("sparse-vector", Fraction(80), Fraction(1)),
-    "sensitivity": SensitivityFacts(Fraction(4), Fraction(16)),
-    "question": "checks",
-    "fresh": True,
-}
 ANSWER = b'{"cells":[0,1],"parco":"0.1.0"}'
-
-
-def stream(store: Store, **changes: Any) -> Request:
-    return ask(store, **STREAM, **changes)
 
 
 @pytest.fixture

@@ -41,10 +41,16 @@ def is_interactive(mechanism: MechanismFacts) -> bool:
 
 
 def running(numbers: Sequence[BindParameter[int]]) -> ScalarSelect[Any]:
-    """An open interactive request on one of these accounts; null where there is none."""
+    """The first open interactive request on one of these accounts; null where there is none."""
     # The few streams first: as a join, the planner may begin with all that was ever requested.
     is_open = exists().where(_REQUESTS.request == _STREAMS.request, _IS_OPEN).correlate(tables.streams)
-    return select(_STREAMS.request).where(_STREAMS.account.in_(numbers), is_open).limit(ONE).scalar_subquery()
+    return (
+        select(_STREAMS.request)
+        .where(_STREAMS.account.in_(numbers), is_open)
+        .order_by(_STREAMS.request)
+        .limit(ONE)
+        .scalar_subquery()
+    )
 
 
 def open_on(connection: Connection, charges: Sequence[Charge]) -> list[int]:
