@@ -49,8 +49,8 @@ def epsilons_upper(mu_squared: ArrayLike, delta: ArrayLike) -> Array:
     """For every mu_squared >= 0 and 0 < delta < 1, returns epsilons with profile <= delta, or raises RequestError.
 
     Both: doubles (taken as they are) that broadcast; the result has their common shape. Always an upper bound on the
-    least such epsilon. For mu in [1e-9, 1e4] and delta in [1e-300, 1 - 1e-12] at most that of delta (1 - 1e-12), or
-    where delta >= 1/2 of 1 - (1 - delta)(1 + 1e-12), plus 2^-49 max(epsilon, mu_squared); elsewhere as tight as
+    least such epsilon. For mu in [1e-9, 1e4] and delta in [1e-300, 1 - 1e-12] at most that of delta (1 - 5e-12), or
+    where delta >= 1/2 of 1 - (1 - delta)(1 + 5e-12), plus 2^-49 max(epsilon, mu_squared); elsewhere as tight as
     `gaussian.epsilon_upper`, rounded up. Source: docs/mathematics.md, "Curves in doubles".
     """
     squares, deltas = _arrays(mu_squared, delta)
@@ -63,7 +63,7 @@ def deltas_upper(mu_squared: ArrayLike, epsilon: ArrayLike) -> Array:
     """For every mu_squared >= 0 and epsilon >= 0, returns upper bounds on the profile, or raises RequestError.
 
     Both: doubles (taken as they are) that broadcast; the result has their common shape. For mu in [1e-9, 1e4] above the
-    truth by less than 2e-12 delta, and by less than 2e-12 (1 - delta) + 2^-52, but never below 1e-300; elsewhere as
+    truth by less than 4e-12 delta, and by less than 4e-12 (1 - delta) + 2^-52, but never below 1e-300; elsewhere as
     tight as `gaussian.delta_upper`, rounded up. Source: docs/mathematics.md, "Curves in doubles".
     """
     squares, epsilons = _arrays(mu_squared, epsilon)
@@ -75,8 +75,8 @@ def mu_squareds_lower(epsilon: ArrayLike, delta: ArrayLike) -> Array:
     """For every epsilon >= 0 and 0 < delta < 1, returns mu^2 with profile(epsilon) <= delta, or raises RequestError.
 
     Both: doubles (taken as they are) that broadcast; the result has their common shape. Always a lower bound on the
-    largest such mu^2. For mu in [1e-9, 1e4] and delta in [1e-300, 1 - 1e-12] at least that of delta (1 - 1e-11), or
-    where delta >= 1/2 of 1 - (1 - delta)(1 + 1e-11); elsewhere as tight as `gaussian.mu_squared_lower`, rounded down.
+    largest such mu^2. For mu in [1e-9, 1e4] and delta in [1e-300, 1 - 1e-12] at least that of delta (1 - 2e-11), or
+    where delta >= 1/2 of 1 - (1 - delta)(1 + 2e-11); elsewhere as tight as `gaussian.mu_squared_lower`, rounded down.
     Source: docs/mathematics.md, "Curves in doubles".
     """
     epsilons, deltas = _arrays(epsilon, delta)
