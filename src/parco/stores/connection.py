@@ -29,9 +29,8 @@ from parco.stores.upgrade import VERSION, run_steps
 
 __all__ = ["BEGIN_READ", "BEGIN_WRITE", "COMMIT", "connect", "create_file", "opener", "undo", "upgrade_file"]
 
-_WRITE = "BEGIN IMMEDIATE"
 # A writer takes its lock first, so that it never has to upgrade one: two upgrades would deadlock.
-BEGIN_WRITE = Prepared(text(_WRITE))
+BEGIN_WRITE = Prepared(text("BEGIN IMMEDIATE"))
 BEGIN_READ = Prepared(text("BEGIN DEFERRED"))
 COMMIT = Prepared(text("COMMIT"))
 
@@ -236,7 +235,7 @@ def _written(connection: sqlite3.Connection) -> Iterator[Connection]:
 
     @event.listens_for(engine, "begin")
     def begin(made: Connection) -> None:
-        made.exec_driver_sql(_WRITE)
+        BEGIN_WRITE.put(made, {})
 
     with engine.begin() as made:
         yield made

@@ -129,35 +129,39 @@ class SqliteStore(Store):
             if writes and os.path.exists(self._failed_sync):
                 raise _unsynced(self.path)
             try:
-                connection = self._holder.at(_identity(self.path))
-                if writes:
-                    forget_appended(connection)
-                    left.begins(connection)
-                over = False
-                try:
-                    try:
-                        begin.put(connection, {})
-                        yield connection
-                    except BaseException:
-                        undo(connection)
-                        over = True
-                        if writes:
-                            left.undone(connection)
-                        raise
-                    COMMIT.put(connection, {})
-                    over = True
-                    if writes:
-                        left.committed(connection)
-                finally:
-                    # Whatever a commit or an undoing met, the transaction must not stay open: closing undoes it.
-                    if not over:
-                        self._holder.drop()
+                yield from self._attempt(begin, writes=writes)
             except (DBAPIError, sqlite3.Error, OSError) as error:
                 self._holder.drop()
                 if writes and is_unsure(error):
                     _note_failed_sync(self.path)
                     raise _unsynced(self.path) from None
                 raise
+
+    def _attempt(self, begin: Prepared, *, writes: bool) -> Iterator[Connection]:
+        """The transaction itself, with the database's own errors."""
+        connection = self._holder.at(_identity(self.path))
+        if writes:
+            forget_appended(connection)
+            left.begins(connection)
+        over = False
+        try:
+            try:
+                begin.put(connection, {})
+                yield connection
+            except BaseException:
+                undo(connection)
+                over = True
+                if writes:
+                    left.undone(connection)
+                raise
+            COMMIT.put(connection, {})
+            over = True
+            if writes:
+                left.committed(connection)
+        finally:
+            # Whatever a commit or an undoing met, the transaction must not stay open: closing undoes it.
+            if not over:
+                self._holder.drop()
 
 
 def failed_sync_path(ledger: Path) -> Path:
